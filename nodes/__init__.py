@@ -1,0 +1,1 @@
+"""The data holder's side: the only place that sees records."""
