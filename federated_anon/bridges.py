@@ -95,7 +95,7 @@ def _parts_without(tails: _Index, heads: _Index, cut: Mask) -> _Index:
 
 @njit(cache=True)  # type: ignore[misc, unused-ignore]
 def _find_bridges(tails: _Index, heads: _Index, edge_at: _Index, starts: _Index) -> Mask:
-    """Tarjan (1974), Information Processing Letters 2(6), 160-161, no recursion; parallel edges are a cycle."""
+    """Tarjan (1974), Information Processing Letters 2(6), 160-161, no recursion; parallel edges count."""
     vertices = len(starts) - 1
     seen = np.zeros(vertices, dtype=np.int64)
     low = np.zeros(vertices, dtype=np.int64)

@@ -22,15 +22,20 @@ def determined(system):
 
 
 def random_partitions(seed):
-    """Two partitions with parts of at least two, nested in part, so that bridges and several pieces occur."""
+    """Cells, and groups that follow them but for a few records moved away; every part keeps two records."""
     rng = np.random.default_rng(seed)
-    n, k = int(rng.integers(4, 40)), int(rng.integers(2, 4))
-    parts = max(n // k, 1)
-    cells = np.sort(np.arange(n) % parts)
+    cells = np.repeat(np.arange(rng.integers(1, 8)), 5)
     groups = cells.copy()
-    moved = rng.choice(n, size=int(rng.integers(0, n // 2 + 1)), replace=False)
-    groups[moved] = groups[rng.permutation(moved)]
+    for record in rng.choice(len(cells), size=int(rng.integers(0, 8))):
+        if np.count_nonzero(groups == groups[record]) > 2:
+            groups[record] = rng.integers(cells.max() + 1)
     return cells, groups
+
+
+def test_the_random_partitions_have_bridges_and_cycles():
+    shares = np.array([bridges(*random_partitions(seed)).mean() for seed in range(800)])
+    assert np.count_nonzero(shares > 0) > 200
+    assert shares.max() < 1
 
 
 @pytest.mark.parametrize("block", range(8))
@@ -50,6 +55,13 @@ def test_no_record_is_determined_once_the_groups_are_veiled(block):
         assert not determined(equations(cells, groups, ~groups_to_veil(cells, groups))).any()
 
 
+def test_equal_sizes_leave_no_bridge():
+    """A regular bipartite multigraph has none: one side of a bridge would hold unequal numbers of ends."""
+    for seed in range(50):
+        cells = np.arange(60) // 3
+        assert not bridges(cells, np.random.default_rng(seed).permutation(cells)).any()
+
+
 def test_no_smaller_set_of_veiled_groups_would_do():
     for seed in range(300):
         cells, groups = random_partitions(seed)
@@ -61,9 +73,9 @@ def test_no_smaller_set_of_veiled_groups_would_do():
 
 
 def test_coefficients_of_a_few_features_determine_nothing_more():
-    cells, groups = np.arange(60) // 3, np.random.default_rng(0).permutation(60) // 3
-    system = equations(cells, groups, np.ones(20, dtype=bool))
-    features = np.random.default_rng(1).normal(size=(5, 60))
+    cells, groups = next(pair for pair in map(random_partitions, range(100)) if bridges(*pair).sum() > 3)
+    system = equations(cells, groups, np.ones(groups.max() + 1, dtype=bool))
+    features = np.random.default_rng(1).normal(size=(5, len(cells)))
     np.testing.assert_array_equal(determined(np.vstack([system, features])), bridges(cells, groups))
 
 
