@@ -76,13 +76,9 @@ def _role_faults(column: Column) -> list[str]:
     """A set-valued role and a set go together; free text can be neither generalised nor compared."""
     faults = []
     if (column.role is Role.SET) != (column.kind is Kind.SET) and column.role is not Role.IDENTIFIER:
-        faults.append(
-            f"role '{Role.SET}' and type '{Kind.SET}' go together, got '{column.role}', '{column.kind}'"
-        )
+        faults.append(f"role '{Role.SET}' and type '{Kind.SET}' go together, got '{column.role}', '{column.kind}'")
     if column.role is Role.QUASI and column.kind is Kind.TEXT:
-        faults.append(
-            "free text cannot be a quasi-identifier; declare a category, or drop it as an identifier"
-        )
+        faults.append("free text cannot be a quasi-identifier; declare a category, or drop it as an identifier")
     return faults
 
 

@@ -65,10 +65,7 @@ class Encoding:
     def slices(self) -> dict[str, slice]:
         """The dimensions of each column, by its name."""
         ends = np.cumsum([part.width for part in self.parts])
-        return {
-            c.name: slice(int(e) - p.width, int(e))
-            for c, p, e in zip(self.columns, self.parts, ends, strict=True)
-        }
+        return {c.name: slice(int(e) - p.width, int(e)) for c, p, e in zip(self.columns, self.parts, ends, strict=True)}
 
     def encode(self, table: pa.Table) -> Points:
         """(n, width) in float64. A level unseen in fitting is all zeros, so that any release can be coded."""
@@ -96,9 +93,7 @@ def squared_loss(encoding: Encoding, original: pa.Table, released_rows: pa.Table
     has an SST of 0. Domingo-Ferrer & Mateo-Sanz (2002), IEEE TKDE 14(1), 189-201.
     """
     if original.num_rows != released_rows.num_rows:
-        raise DataRefused(
-            f"{original.num_rows} records need as many released rows, got {released_rows.num_rows}"
-        )
+        raise DataRefused(f"{original.num_rows} records need as many released rows, got {released_rows.num_rows}")
     return tuple(
         _column_loss(column.name, part.encode(original[column.name]), part.encode(released_rows[column.name]))
         for column, part in zip(encoding.columns, encoding.parts, strict=True)
@@ -207,9 +202,7 @@ def _spelled(values: pa.ChunkedArray) -> pa.Array:
 
 def is_known(values: pa.ChunkedArray) -> NDArray[np.bool_]:
     """Whether a value is there; NaN is not."""
-    return np.asarray(
-        pc.invert(pc.is_null(values, nan_is_null=True)).to_numpy(zero_copy_only=False), dtype=bool
-    )
+    return np.asarray(pc.invert(pc.is_null(values, nan_is_null=True)).to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def _measured(values: pa.ChunkedArray, column: Column) -> Quantities:

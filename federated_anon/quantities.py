@@ -39,9 +39,7 @@ class Quantities:
 
 def has_quantities(kind: pa.DataType) -> bool:
     """Whether values of this Arrow type have a mean."""
-    return any(
-        test(kind) for test in (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_date, pt.is_timestamp)
-    )
+    return any(test(kind) for test in (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_date, pt.is_timestamp))
 
 
 def quantities(column: pa.Array | pa.ChunkedArray, name: str) -> Quantities:

@@ -90,9 +90,7 @@ def _level_order(distinct: pa.Array, levels: Sequence[str]) -> pa.Array:
 def tally(positions: Labels, labels: Labels) -> Tally:
     """Count every (group, level) pair that occurs, by one sort: O(n log n) whatever the number of levels."""
     if len(positions) != len(labels):
-        raise DataRefused(
-            f"one group per value is needed, got {len(labels)} groups for {len(positions)} values"
-        )
+        raise DataRefused(f"one group per value is needed, got {len(labels)} groups for {len(positions)} values")
     sizes, width = group_sizes(labels), int(positions.max()) + 1
     keys = np.sort(labels.astype(np.int64) * width + positions)
     starts = np.flatnonzero(np.diff(keys, prepend=-1))

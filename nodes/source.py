@@ -100,9 +100,7 @@ def _read_text(path: Path, separator: str, missing: Sequence[str], text: Collect
     ragged: list[csv.InvalidRow] = []
     table = _parse_text(path, separator, missing, text, ragged)
     if ragged:
-        few = (
-            f"does not have {ragged[0].expected_columns} fields in every row: {len(ragged)} have more or less"
-        )
+        few = f"does not have {ragged[0].expected_columns} fields in every row: {len(ragged)} have more or less"
         raise DataRefused(f"{few}, the first is row {min(row.number for row in ragged) - 1}")
     if quotes % 2 and _ends_in_line_break(table):
         raise DataRefused("has a quoted value that is never closed")

@@ -21,9 +21,7 @@ def equivalence_classes(table: pa.Table, quasi: Sequence[str]) -> Labels:
     Samarati & Sweeney (1998), SRI-CSL-98-04.
     """
     if unknown := [name for name in quasi if name not in table.column_names]:
-        raise DataRefused(
-            f"no column {', '.join(map(repr, unknown))}; known: {', '.join(table.column_names)}"
-        )
+        raise DataRefused(f"no column {', '.join(map(repr, unknown))}; known: {', '.join(table.column_names)}")
     return joint_labels([_codes(table.column(name), name) for name in quasi], len(table))
 
 

@@ -52,6 +52,4 @@ def require_l(values: Values, labels: Labels, l: float, kind: str = Diversity.DI
     found = measure(values, labels)
     if (least := float(found.min())) < l - ROUNDING:
         failing = int((found < l - ROUNDING).sum())
-        raise GuaranteeBroken(
-            f"{kind} l-diversity: every group needs {l}, {failing} fail, the least has {least:.6g}"
-        )
+        raise GuaranteeBroken(f"{kind} l-diversity: every group needs {l}, {failing} fail, the least has {least:.6g}")

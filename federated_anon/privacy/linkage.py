@@ -86,9 +86,7 @@ def linkage_risk(
     if len(original) == 0 or len(released) == 0:
         raise DataRefused(f"linkage needs records, got {len(original)} people and {len(released)} published")
     people = np.sort(rng.choice(len(original), size=min(sample, len(original)), replace=False))
-    success = _expected_success(
-        original[people], labels_of_original[people], _collapse(released, released_group)
-    )
+    success = _expected_success(original[people], labels_of_original[people], _collapse(released, released_group))
     guess = 1.0 / len(released)
     return LinkageRisk(
         linked=wilson(float(success.sum()), len(people)),

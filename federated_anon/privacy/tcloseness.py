@@ -43,9 +43,7 @@ def require_t(values: Values, labels: Labels, t: float, ordered: bool, levels: S
     found = closeness(values, labels, ordered, levels)
     if (worst := float(found.max())) > t + ROUNDING:
         failing = int((found > t + ROUNDING).sum())
-        raise GuaranteeBroken(
-            f"t-closeness: every group must be within {t}, {failing} fail, the worst is {worst:.6g}"
-        )
+        raise GuaranteeBroken(f"t-closeness: every group must be within {t}, {failing} fail, the worst is {worst:.6g}")
 
 
 def _unordered_distance(counted: Tally) -> Distances:
