@@ -37,6 +37,7 @@ class Code(StrEnum):
     WRONG_SENDER = "unknown-sender"
     REPLAYED = "replayed"
     OUT_OF_ORDER = "out-of-order"
+    CHANGED_REQUEST = "changed-request"
     POLICY_K = "policy-k"
     POLICY_EXPOSURE = "policy-exposure"
     POLICY_METHOD = "policy-method"
@@ -103,7 +104,9 @@ class HolderRefused(FederatedAnonError):
     exit_code = 5
 
     def __init__(self, holder: str, step: str, code: Code) -> None:
-        super().__init__(f"holder '{holder}' refused step '{step}' with code '{code}'; its own log says why", code)
+        super().__init__(
+            f"holder '{holder}' refused step '{step}' with code '{code}'; its own log says why", code
+        )
         self.holder, self.step = holder, step
 
 

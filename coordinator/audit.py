@@ -1,0 +1,129 @@
+"""A finished run, checked from its files alone: promises, ledgers, signatures, and that nothing was touched since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from coordinator.assembly import Published, csv_bytes, endorsement
+from coordinator.verification import Reached, require_promises
+from federated_anon.columns import Kind, Role
+from federated_anon.errors import FederatedAnonError, GuaranteeBroken, VerificationFailed
+from federated_anon.ledger import Entry, bytes_sent, verified_entries
+from federated_anon.messages import Step
+from federated_anon.study import Study, load_study
+
+STEPS = (Step.ENROL, Step.ALIGN, Step.MAP, Step.CODE, Step.CONSTRAIN, Step.RELEASE, Step.EVALUATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What was found in order: the promises kept, and per holder its identity, entries and bytes."""
+
+    study: str
+    records: int
+    reached: Reached
+    identities: Mapping[str, str]
+    entries: Mapping[str, int]
+    bytes_sent: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    study: Study
+    table: pa.Table
+    report: dict[str, Any]
+    columns: tuple[Published, ...]
+
+
+def audited(folder: Path, pins: Mapping[str, str] | None = None) -> Audit:
+    """Check a run folder; raises ``VerificationFailed`` that says what does not fit.
+
+    ``pins`` are identities (hex) known from elsewhere: without them the run is checked against the keys it names.
+    """
+    run = _opened(folder)
+    if csv_bytes(run.table) != _bytes(folder / "release.csv"):
+        raise VerificationFailed("release.csv and release.parquet do not hold the same table")
+    try:
+        reached = require_promises(run.study, run, run.table)
+    except GuaranteeBroken as error:
+        raise VerificationFailed(str(error)) from None
+    _require_told(run.report, reached, run.table)
+    identities = _identities(run, pins or {})
+    seal = endorsement(run.study.digest, run.table, run.report).hex()
+    ledgers = {
+        name: _ledger(folder, name, run.study.digest, identities[name], seal) for name in run.study.holders
+    }
+    return Audit(
+        run.study.digest,
+        run.table.num_rows,
+        reached,
+        identities,
+        {name: len(entries) for name, entries in ledgers.items()},
+        {name: bytes_sent(entries) for name, entries in ledgers.items()},
+    )
+
+
+def _opened(folder: Path) -> _Run:
+    try:
+        study = load_study(folder / "study.toml").study
+        report = json.loads(_bytes(folder / "report.json"))
+        table = pyarrow.parquet.read_table(folder / "release.parquet")
+        columns = tuple(
+            Published(c["name"], c["holder"], Role(c["role"]), Kind(c["kind"]), tuple(c["levels"]))
+            for c in report["columns"]
+        )
+    except VerificationFailed:
+        raise
+    except FederatedAnonError as error:
+        raise VerificationFailed(str(error)) from None
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        raise VerificationFailed(
+            f"'{folder}' is not a readable run folder: {type(error).__name__}: {error}"
+        ) from None
+    if [column.name for column in columns] != table.column_names:
+        raise VerificationFailed("the release does not hold the columns that the report names")
+    return _Run(study, table, report, columns)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise VerificationFailed(f"'{path}' cannot be read: {error.strerror}") from None
+
+
+def _require_told(report: Mapping[str, Any], reached: Reached, table: pa.Table) -> None:
+    if report.get("k_reached") != reached.k or report.get("records") != table.num_rows:
+        raise VerificationFailed(
+            "the report tells another k or another number of records than the release has"
+        )
+
+
+def _identities(run: _Run, pins: Mapping[str, str]) -> dict[str, str]:
+    try:
+        named = {name: str(run.report["holders"][name]["identity"]) for name in run.study.holders}
+        _ = [bytes.fromhex(key) for key in named.values()]
+    except (KeyError, TypeError, ValueError):
+        raise VerificationFailed("the report does not name the identity of every holder") from None
+    wrong = [name for name, key in pins.items() if named.get(name) != key]
+    if wrong:
+        raise VerificationFailed(f"not the pinned identity: {', '.join(sorted(wrong))}")
+    return named
+
+
+def _ledger(folder: Path, holder: str, study: str, identity: str, seal: str) -> list[Entry]:
+    lines = _bytes(folder / "ledger" / f"{holder}.jsonl").decode(errors="replace").splitlines()
+    entries = verified_entries(lines, study, holder, bytes.fromhex(identity))
+    missing = set(STEPS) - {entry["step"] for entry in entries if entry["sent"]}
+    if missing:
+        raise VerificationFailed(f"ledger of '{holder}': no entry for {', '.join(sorted(missing))}")
+    if entries[-1]["note"] != f"endorsed {seal}":
+        raise VerificationFailed(f"ledger of '{holder}': release and report are not what this holder signed")
+    return entries

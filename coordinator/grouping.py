@@ -1,0 +1,93 @@
+"""Coded records -> groups of at least k, as the study's method says; and merging of groups that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.cluster.hierarchy import DisjointSet
+from scipy.spatial import cKDTree
+
+from federated_anon.arrays import Labels, Points
+from federated_anon.errors import MessageRefused
+from federated_anon.messages.payloads import Coded, Corrected
+from federated_anon.methods import Grouping
+from federated_anon.microaggregation import best_groups, group_means, merge_small_units, split_large_groups
+from federated_anon.privacy import smallest_class
+from federated_anon.seeds import stream, stream_seed
+from federated_anon.side import Code, Correction, rebuild
+from federated_anon.som import BatchSOM, Grid
+from federated_anon.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """The proposed groups, the coded records they were formed from, and how."""
+
+    labels: Labels
+    points: Points
+    route: str
+    published_k: int
+
+
+def grouped(study: Study, codes: Mapping[str, Coded], corrections: Mapping[str, Corrected]) -> Grouped:
+    """Groups of the joined codes of all holders."""
+    points = joined_points(study, codes, corrections)
+    if study.preset.grouping is Grouping.SEARCH:
+        found = best_groups(points, study.privacy.k, stream_seed(study.seed, "groups"))
+        return Grouped(found.labels, points, found.route, smallest_class(found.labels))
+    return global_map_groups(study, points)
+
+
+def joined_points(study: Study, codes: Mapping[str, Coded], corrections: Mapping[str, Corrected]) -> Points:
+    """(records, all encoded columns): what the coordinator knows of the records, rebuilt from the codes."""
+    k = study.privacy.k
+    made = [as_code(name, codes[name], k) for name in study.holders]
+    later = [as_correction(corrections[name]) for name in study.holders] if corrections else ()
+    return np.concatenate(rebuild(made, later), axis=1)
+
+
+def as_code(holder: str, coded: Coded, k: int) -> Code:
+    """A code as received, after a look at its shape and at the size of its cells."""
+    sizes = (
+        np.bincount(coded.cells) if len(coded.cells) and coded.cells.min() >= 0 else np.zeros(1, dtype=int)
+    )
+    if len(sizes) != len(coded.prototypes) or sizes.min() < k:
+        raise MessageRefused(
+            f"the code of '{holder}' does not hold cells of at least {k} records with one mean each"
+        )
+    return Code(k, coded.cells, coded.prototypes, coded.coefficients, coded.strength)
+
+
+def as_correction(corrected: Corrected) -> Correction | None:
+    """A correction as received; an empty one is none."""
+    if not len(corrected.coefficients):
+        return None
+    return Correction(corrected.coefficients, corrected.strength)
+
+
+def global_map_groups(study: Study, points: Points) -> Grouped:
+    """Groups as units of a global map; those below k dissolve, smallest first; C-TCA also splits the large ones."""
+    k, grid = study.privacy.k, Grid.for_records(len(points), study.map.scale)
+    som = BatchSOM(grid.rows, grid.cols, passes=study.map.passes).fit(
+        points, stream(study.seed, "global map")
+    )
+    units = som.assign(points)
+    published_k = smallest_class(units)
+    labels = merge_small_units(points, units, som.codebook_, k)
+    if study.preset.grouping is Grouping.CONSTRAINED_MAP:
+        labels = split_large_groups(points, labels, k)
+    labels = np.unique(labels, return_inverse=True)[1]
+    return Grouped(labels, points, f"global map of {grid.rows} x {grid.cols} units", published_k)
+
+
+def merged(groups: Labels, failing: np.ndarray, points: Points) -> Labels:
+    """Join every failing group with the group whose centre is nearest; groups are numbered anew without gaps."""
+    centres = group_means(points, groups)
+    _, nearest = cKDTree(centres).query(centres[failing], k=2)
+    joined = DisjointSet(range(len(centres)))
+    for group, pair in zip(np.flatnonzero(failing), nearest, strict=True):
+        joined.merge(int(group), int(pair[0] if pair[0] != group else pair[1]))
+    root = np.array([joined[group] for group in range(len(centres))])
+    return np.unique(root[groups], return_inverse=True)[1]

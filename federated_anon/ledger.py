@@ -1,0 +1,144 @@
+"""Signed, hash-chained audit entries: what left a holder, on disk before it leaves.
+
+One file per study, one JSON object per line. Each entry names the hash of the one before it and carries an Ed25519
+signature over its own hash; the first one names the study. Entries hold sizes, kinds and hashes, never values.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from federated_anon.crypto.signing import Identity, require_signature
+from federated_anon.errors import StorageFailed, VerificationFailed
+
+Entry = dict[str, Any]
+
+
+def genesis(study: str, holder: str) -> str:
+    """What the first entry names as its predecessor."""
+    return hashlib.sha256(f"federated-anon ledger 1\x1f{study}\x1f{holder}".encode()).hexdigest()
+
+
+def entry_hash(entry: Entry) -> str:
+    """SHA-256 of an entry's canonical JSON, without its own hash and signature."""
+    body = {key: value for key, value in entry.items() if key not in ("hash", "signature")}
+    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The ledger of one holder for one study, in ``folder``."""
+
+    folder: Path
+    study: str
+    holder: str
+    identity: Identity
+
+    @property
+    def path(self) -> Path:
+        """The file of this study."""
+        return self.folder / f"{self.study}.jsonl"
+
+    def lines(self) -> list[str]:
+        """All entries as stored."""
+        return self.path.read_text().splitlines() if self.path.exists() else []
+
+    def entries(self) -> list[Entry]:
+        """All entries, parsed."""
+        return [json.loads(line) for line in self.lines()]
+
+    def append(self, content: Entry) -> Entry:
+        """Chain, sign and fsync one entry; only then may the reply it speaks of leave."""
+        lines = self.lines()
+        before = json.loads(lines[-1])["hash"] if lines else genesis(self.study, self.holder)
+        entry: Entry = {
+            **content,
+            "number": len(lines),
+            "before": before,
+            "study": self.study,
+            "holder": self.holder,
+        }
+        entry["hash"] = entry_hash(entry)
+        entry["signature"] = self.identity.sign(bytes.fromhex(entry["hash"])).hex()
+        self._write(json.dumps(entry, sort_keys=True) + "\n")
+        return entry
+
+    def _write(self, line: str) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                _append_whole(handle, line.encode())
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise StorageFailed(f"ledger '{self.path}' cannot be written: {error.strerror}") from None
+
+
+def _append_whole(handle: int, line: bytes) -> None:
+    """Write and fsync all of ``line``, or leave the file as it was."""
+    size = os.fstat(handle).st_size
+    try:
+        if os.write(handle, line) != len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(handle)
+    except OSError:
+        os.ftruncate(handle, size)
+        raise
+
+
+def released_partitions(folder: Path, data_version: str, kind: str) -> set[str]:
+    """Digests of what any study of this holder has let out for ``data_version``: ``kind`` partition or cells."""
+    found = set()
+    for path in sorted(folder.glob("*.jsonl")):
+        for line in path.read_text().splitlines():
+            entry = json.loads(line)
+            if entry.get("data_version") == data_version and entry.get(kind):
+                found.add(entry[kind])
+    return found
+
+
+def verified_entries(lines: Iterable[str], study: str, holder: str, public: bytes) -> list[Entry]:
+    """All entries, after checking numbers, chain and signatures; raises ``VerificationFailed`` naming the line."""
+    before, entries = genesis(study, holder), []
+    for number, line in enumerate(lines):
+        entry = _parsed(line, holder, number)
+        if entry.get("number") != number or entry.get("before") != before:
+            raise VerificationFailed(
+                f"ledger of '{holder}', line {number + 1}: a line was removed, added or moved"
+            )
+        if entry.get("study") != study or entry.get("holder") != holder or entry["hash"] != entry_hash(entry):
+            raise VerificationFailed(f"ledger of '{holder}', line {number + 1}: the entry was changed")
+        _require_entry_signature(entry, public, f"ledger of '{holder}', line {number + 1}")
+        before = entry["hash"]
+        entries.append(entry)
+    return entries
+
+
+def _parsed(line: str, holder: str, number: int) -> Entry:
+    try:
+        entry = json.loads(line)
+        entry["hash"], entry["signature"]
+    except (ValueError, TypeError, KeyError):
+        raise VerificationFailed(f"ledger of '{holder}', line {number + 1}: is not an entry") from None
+    return dict(entry)
+
+
+def _require_entry_signature(entry: Entry, public: bytes, what: str) -> None:
+    try:
+        signature, content = bytes.fromhex(entry["signature"]), bytes.fromhex(entry["hash"])
+    except (ValueError, TypeError):
+        raise VerificationFailed(f"{what}: the signature does not fit") from None
+    require_signature(public, signature, content, what)
+
+
+def bytes_sent(entries: Sequence[Entry]) -> int:
+    """Bytes of all replies that left, as the ledger recorded them."""
+    return sum(int(entry.get("bytes", 0)) for entry in entries)

@@ -1,0 +1,254 @@
+"""What each step carries, as frozen values; ``codec`` turns them into Arrow bytes and back.
+
+Arrays are one-dimensional unless their name says matrix. A ``Table`` travels as Arrow inside Arrow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from federated_anon.messages.envelope import Step
+
+Ints: TypeAlias = Annotated[NDArray[np.int32], "ints"]
+Floats: TypeAlias = Annotated[NDArray[np.float64], "floats"]
+Singles: TypeAlias = Annotated[NDArray[np.float32], "singles"]
+Flags: TypeAlias = Annotated[NDArray[np.bool_], "flags"]
+IntMatrix: TypeAlias = Annotated[NDArray[np.int32], "int matrix"]
+Matrix: TypeAlias = Annotated[NDArray[np.float64], "matrix"]
+Table: TypeAlias = Annotated[pa.Table, "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Enrol:
+    """The study as canonical JSON; the holder checks it against its own policy."""
+
+    study: str
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolled:
+    """A holder joins: its keys (signed), its columns (levels as JSON lists); ``rows`` is -1 unless its policy tells."""
+
+    identity: bytes
+    agreement: bytes
+    signature: bytes
+    names: tuple[str, ...]
+    roles: tuple[str, ...]
+    kinds: tuple[str, ...]
+    levels: tuple[str, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """All holders' keys, relayed."""
+
+    holders: tuple[str, ...]
+    identities: tuple[bytes, ...]
+    agreements: tuple[bytes, ...]
+    signatures: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """From the first holder of the roster: the study's key, wrapped for each partner; empty from the others."""
+
+    wrapped: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Align:
+    """The wrapped key for this holder; empty for the first."""
+
+    wrapped: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Sorted pseudonyms, 16 bytes each, joined."""
+
+    pseudonyms: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TrainMap:
+    """The common people as positions in this holder's sorted pseudonyms, the grid, and the lead's units if any."""
+
+    positions: Ints
+    rows: int
+    cols: int
+    lead: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """The map's activations (unit per record, no unit below k) and its Davies-Bouldin index."""
+
+    units: Ints
+    davies_bouldin: float
+
+
+@dataclass(frozen=True, slots=True)
+class Collaborate:
+    """Partners' activations, one row each, with the strength of each link."""
+
+    round: int
+    strengths: Floats
+    units: IntMatrix
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Davies-Bouldin of the map as it is and as it would become, and whether the holder's own loss allows it."""
+
+    before: float
+    after: float
+    harmless: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """The gate's verdict on the candidate; ``order`` renumbers the units (empty: as they are)."""
+
+    round: int
+    keep: bool
+    order: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class MakeCode:
+    """Asks for the code of this holder's block; ``codes`` are the encoded ``Coded`` of those before it."""
+
+    codes: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A holder's code: cell per record, cell means (>= k records each), and what partners' codes predict.
+
+    With side information the means are of residuals; ``coefficients`` and ``strength`` rebuild the prediction
+    (both empty without).
+    """
+
+    cells: Ints
+    prototypes: Matrix
+    coefficients: Matrix
+    strength: Singles
+
+
+@dataclass(frozen=True, slots=True)
+class Correct:
+    """Asks for a correction of this holder's code from all partners' codes, given in the order of coding."""
+
+    codes: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """Coefficients on partners' features and their strength per record; empty where it would not help."""
+
+    coefficients: Matrix
+    strength: Singles
+
+
+@dataclass(frozen=True, slots=True)
+class CheckGroups:
+    """Group per record, counted from 0; the how-manieth proposal."""
+
+    round: int
+    groups: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVerdict:
+    """Per group: does it fail l-diversity or t-closeness of a sensitive column of this holder?"""
+
+    failing: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class MakeRelease:
+    """The final groups, and the columns wanted."""
+
+    groups: Ints
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Representatives, one row per group; sensitive and kept values, one row per record, shuffled inside groups."""
+
+    representatives: Table
+    values: Table
+    veiled: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluate:
+    """Asks for what was lost on the holder's own columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """Squared error and total squares per quasi-identifier, in the encoding of distances."""
+
+    names: tuple[str, ...]
+    squared_error: Floats
+    total_squares: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The digest of the whole release, for the holder to sign into its ledger."""
+
+    release: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The holder's ledger of this study."""
+
+    ledger: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A refusal: its code and nothing more."""
+
+    code: str
+
+
+REQUESTS: dict[Step, type[Any]] = {
+    Step.ENROL: Enrol,
+    Step.SHARE: Share,
+    Step.ALIGN: Align,
+    Step.MAP: TrainMap,
+    Step.COLLABORATE: Collaborate,
+    Step.SETTLE: Settle,
+    Step.CODE: MakeCode,
+    Step.CORRECT: Correct,
+    Step.CONSTRAIN: CheckGroups,
+    Step.RELEASE: MakeRelease,
+    Step.EVALUATE: Evaluate,
+    Step.CLOSE: Close,
+}
+
+REPLIES: dict[Step, type[Any]] = {
+    Step.ENROL: Enrolled,
+    Step.SHARE: Shared,
+    Step.ALIGN: Aligned,
+    Step.MAP: Mapped,
+    Step.COLLABORATE: Candidate,
+    Step.SETTLE: Mapped,
+    Step.CODE: Coded,
+    Step.CORRECT: Corrected,
+    Step.CONSTRAIN: GroupVerdict,
+    Step.RELEASE: Block,
+    Step.EVALUATE: Evaluated,
+    Step.CLOSE: Closed,
+}

@@ -1,0 +1,62 @@
+"""A holder's disclosure policy as data, and the pure check ``require_permitted``. No request can loosen it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import Field
+
+from federated_anon.columns import Column, Role
+from federated_anon.errors import Code, PolicyRefused
+from federated_anon.sections import Section
+from federated_anon.study import Exposure, Method, Study
+
+
+class Policy(Section):
+    """What a holder accepts; the defaults are strict."""
+
+    smallest_k: int = Field(default=5, ge=2)
+    exposures: tuple[Exposure, ...] = ("sealed",)
+    methods: tuple[Method, ...] = ("best", "k-tca", "c-tca")
+    never_send: tuple[str, ...] = ()
+    most_rounds: int = Field(default=20, ge=0)
+    minimum_overlap: int = Field(default=0, ge=0)
+    one_release_per_data_version: bool = True
+    tell_rows: bool = False
+    largest_message: int = Field(default=256 * 2**20, ge=2**10)
+
+
+def require_permitted(policy: Policy, study: Study, columns: Sequence[Column]) -> None:
+    """Raise ``PolicyRefused`` unless the holder may take part; the text lists every breach, the code the first."""
+    if breaches := list(_breaches(policy, study, columns)):
+        text = "; ".join(message for _, message in breaches)
+        raise PolicyRefused(f"the policy forbids this study: {text}", breaches[0][0])
+
+
+def _breaches(policy: Policy, study: Study, columns: Sequence[Column]) -> Iterator[tuple[Code, str]]:
+    if study.privacy.k < policy.smallest_k:
+        yield Code.POLICY_K, f"k is {study.privacy.k}, smallest accepted is {policy.smallest_k}"
+    if study.exposure not in policy.exposures:
+        yield Code.POLICY_EXPOSURE, f"exposure '{study.exposure}', accepted: {', '.join(policy.exposures)}"
+    if study.method not in policy.methods:
+        yield Code.POLICY_METHOD, f"method '{study.method}', accepted: {', '.join(policy.methods)}"
+    if study.rounds > policy.most_rounds:
+        yield Code.POLICY_ROUNDS, f"{study.rounds} rounds, at most {policy.most_rounds}"
+    if any(column.role is Role.SET for column in columns):
+        yield (
+            Code.POLICY_ROLE,
+            "set-valued columns cannot be released by a table study: drop them or list them in never_send",
+        )
+
+
+def require_columns(policy: Policy, asked: Sequence[str], offered: Sequence[str]) -> None:
+    """Raise ``PolicyRefused`` if a request names a column that this holder never sends or does not have."""
+    forbidden = [name for name in asked if name in policy.never_send or name not in offered]
+    if forbidden:
+        raise PolicyRefused(f"columns that may not be sent: {', '.join(forbidden)}", Code.POLICY_COLUMN)
+
+
+def require_round(policy: Policy, study: Study, number: int) -> None:
+    """Raise ``PolicyRefused`` for a round beyond what the study agreed or the policy allows."""
+    if not 0 <= number < min(policy.most_rounds, study.rounds):
+        raise PolicyRefused(f"round {number} is beyond the limit", Code.POLICY_ROUNDS)

@@ -1,0 +1,167 @@
+"""The study file (TOML): what all parties agree on. Where each holder runs is beside it, not part of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import tomli_w
+from pydantic import Field, model_validator
+
+from federated_anon.errors import SettingsRefused
+from federated_anon.methods import PRESETS, Preset
+from federated_anon.sections import Section, checked, read_toml
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+Method = Literal["best", "k-tca", "c-tca"]
+Exposure = Literal["open", "sealed"]
+
+
+class Privacy(Section):
+    """What every group of the release must keep."""
+
+    k: int = Field(ge=2)
+    l: int | None = Field(default=None, ge=2)  # noqa: E741  (the literature's own name)
+    diversity: Literal["distinct", "entropy"] = "distinct"
+    t: float | None = Field(default=None, gt=0, le=1)
+
+
+class MapSettings(Section):
+    """The common grid of the local maps; without rows and cols it has about ``scale`` sqrt(N) units."""
+
+    rows: int | None = Field(default=None, ge=1, le=512)
+    cols: int | None = Field(default=None, ge=1, le=512)
+    scale: float = Field(default=5.0, gt=0, le=50)
+    passes: int = Field(default=12, ge=1, le=200)
+
+    @model_validator(mode="after")
+    def _both_or_neither(self) -> Self:
+        if (self.rows is None) != (self.cols is None):
+            raise ValueError("rows and cols are given together or not at all")
+        return self
+
+
+class Collaboration(Section):
+    """How strongly holders shape each other's maps and codes.
+
+    ``rounds`` of gated agreement (default: the method's), the largest link ``strength``, how maps are aligned,
+    and whether partners' units serve as side information.
+    """
+
+    rounds: int | None = Field(default=None, ge=0, le=50)
+    strength: float = Field(default=1.0, gt=0, le=10)
+    radius: float = Field(default=1.0, gt=0, le=50)
+    align: Literal["lead", "match", "none"] = "lead"
+    side_information: bool | None = None
+    cells: bool | None = None
+
+
+class Alignment(Section):
+    """Fewest people all holders must have in common."""
+
+    minimum_overlap: int = Field(default=0, ge=0)
+
+
+class Study(Section):
+    """One run's definition, agreed by all parties; ``digest`` names it in every message."""
+
+    name: Name
+    holders: tuple[Name, ...] = Field(min_length=1, max_length=64)
+    method: Method = "best"
+    exposure: Exposure = "open"
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    privacy: Privacy
+    map: MapSettings = MapSettings()
+    collaboration: Collaboration = Collaboration()
+    alignment: Alignment = Alignment()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if len(set(self.holders)) != len(self.holders):
+            raise ValueError("holders: every name may stand there once only")
+        if self.exposure == "sealed":
+            raise ValueError(
+                "exposure 'sealed' is not available in this version; use 'open' and read who learns what"
+            )
+        return self
+
+    @property
+    def preset(self) -> Preset:
+        """The strategies behind the method's name."""
+        return PRESETS[self.method]
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of gated agreement: the study's own number, or the method's."""
+        chosen = self.collaboration.rounds
+        return self.preset.rounds if chosen is None else chosen
+
+    @property
+    def uses_side_information(self) -> bool:
+        """Whether partners' units improve each other's codes."""
+        chosen = self.collaboration.side_information
+        return self.preset.side_information if chosen is None else chosen
+
+    @property
+    def uses_cells(self) -> bool:
+        """Whether units are split into cells of k to 2k-1 records before they leave."""
+        chosen = self.collaboration.cells
+        return self.preset.cells if chosen is None else chosen
+
+    @property
+    def text(self) -> str:
+        """The study as canonical JSON: the bytes that all parties digest."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of ``text``."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def to_toml(self) -> str:
+        """The study as resolved, with every default written out."""
+        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+    @classmethod
+    def from_text(cls, text: str) -> Study:
+        """The study behind ``text``; raises ``SettingsRefused``."""
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError):
+            raise SettingsRefused("study", ["is not JSON"]) from None
+        if not isinstance(content, dict):
+            raise SettingsRefused("study", ["is not an object"])
+        return checked(cls, content, "study")
+
+
+class Place(Section):
+    """Where a holder's actor runs: its settings file there, and the Ray resource of its node."""
+
+    settings: str
+    resource: str | None = None
+
+
+class StudyFile(Study):
+    """A study file as written: the study and, in ``[deployment]``, where each holder runs."""
+
+    deployment: Mapping[str, Place] = {}
+
+    @model_validator(mode="after")
+    def _known_holders(self) -> Self:
+        if strangers := sorted(set(self.deployment) - set(self.holders)):
+            raise ValueError(f"deployment names unknown holders: {', '.join(strangers)}")
+        return self
+
+    @property
+    def study(self) -> Study:
+        """The agreed part alone."""
+        return Study.from_text(json.dumps(self.model_dump(mode="json", exclude={"deployment"})))
+
+
+def load_study(path: Path | str) -> StudyFile:
+    """Read and check a study file; all faults come in one ``SettingsRefused``."""
+    content: dict[str, Any] = read_toml(Path(path))
+    return checked(StudyFile, content, str(path))

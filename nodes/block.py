@@ -1,0 +1,102 @@
+"""A holder's records: as read, and as the block of common people that a study works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from federated_anon.arrays import Labels, Points
+from federated_anon.columns import Column, Kind, Role
+from federated_anon.encoding import Encoding
+from federated_anon.errors import DataRefused
+from federated_anon.privacy import closeness, distinct_diversity, entropy_diversity
+from federated_anon.study import Privacy
+from nodes.settings import HolderSettings
+from nodes.source import data_version, normalise_ids, read_declared, require_unique
+
+PUBLISHED = frozenset({Role.QUASI, Role.SENSITIVE, Role.KEEP})
+UNORDERED = frozenset({Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT})
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """All rows of a holder as declared, their normalised ids, and the name of this version of the data."""
+
+    table: pa.Table
+    ids: pa.Array
+    version: str
+    published: tuple[Column, ...]
+
+
+def read_records(settings: HolderSettings) -> Records:
+    """Read, check and name the holder's data; columns that are never sent do not even enter."""
+    table = read_declared(settings.source, settings.columns, settings.missing)
+    key = next(column.name for column in settings.columns if column.role is Role.KEY)
+    ids = normalise_ids(table[key])
+    require_unique(ids)
+    version = data_version(table, key)
+    published = tuple(
+        column
+        for column in settings.columns
+        if column.role in PUBLISHED and column.name not in settings.policy.never_send
+    )
+    return Records(table.select([column.name for column in published]), ids, version, published)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The common people in common order: their columns, and the quasi-identifiers encoded for distances.
+
+    ``places`` is each record's rank among all the holder's ids, ``rows`` how many rows the holder has.
+    """
+
+    records: Records
+    table: pa.Table
+    encoding: Encoding
+    points: Points
+    places: np.ndarray
+    rows: int
+
+    @classmethod
+    def of(cls, records: Records, rows: np.ndarray) -> Block:
+        """The block of the table rows given, in that order."""
+        table = records.table.take(pa.array(rows)).combine_chunks()
+        quasi = [column for column in records.published if column.role is Role.QUASI]
+        encoding = Encoding.fit(table, quasi)
+        order = pc.sort_indices(records.ids).to_numpy()
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return cls(records, table, encoding, encoding.encode(table), rank[rows], len(order))
+
+
+def failing_groups(block: Block, groups: Labels, privacy: Privacy) -> np.ndarray:
+    """Per group: does a sensitive column of this holder break the study's l or t there?"""
+    failing = np.zeros(int(groups.max()) + 1, dtype=bool)
+    for column in block.records.published:
+        if column.role is Role.SENSITIVE:
+            failing |= _column_fails(block.table[column.name], column, groups, privacy)
+    return failing
+
+
+def _column_fails(values: pa.ChunkedArray, column: Column, groups: Labels, privacy: Privacy) -> np.ndarray:
+    failing = np.zeros(int(groups.max()) + 1, dtype=bool)
+    if privacy.l is not None:
+        measure = entropy_diversity if privacy.diversity == "entropy" else distinct_diversity
+        failing |= measure(values, groups) < privacy.l - 1e-9
+    if privacy.t is not None:
+        failing |= closeness(values, groups, column.kind not in UNORDERED, column.levels) > privacy.t + 1e-9
+    return failing
+
+
+def plain_types(table: pa.Table) -> pa.Table:
+    """Dictionary-encoded text as plain text: a dictionary would list values that the rows do not hold."""
+    for number, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            plain = table.column(number).cast(field.type.value_type)
+            table = table.set_column(number, field.with_type(plain.type), plain)
+    if any(pa.types.is_nested(field.type) for field in table.schema):
+        raise DataRefused("a column of lists or structures cannot be released")
+    return table

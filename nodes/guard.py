@@ -1,0 +1,212 @@
+"""The one way out of a holder: policy check, ledger entry on disk, then bytes.
+
+The ledger also pins the study's transcript: a step that was answered once is answered again only for the very same
+request, so a coordinator that changes one record and asks again learns a code and nothing else.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from federated_anon.arrays import Labels
+from federated_anon.errors import Code, FederatedAnonError, GuaranteeBroken, MessageRefused, PolicyRefused
+from federated_anon.ledger import Ledger, released_partitions
+from federated_anon.messages import COORDINATOR, VERSION, Envelope, Message, decode, encode
+from federated_anon.messages.codec import encode_payload
+from federated_anon.messages.envelope import Step
+from federated_anon.messages.payloads import REQUESTS, Refused
+from federated_anon.privacy import require_k
+from nodes.settings import HolderSettings
+
+NO_STUDY = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A payload that is about to leave, and what the ledger must say about it beyond its size and hash."""
+
+    payload: Any
+    partition: str = ""
+    cells: str = ""
+    note: str = ""
+
+
+class Guard:
+    """Opens requests and lets answers out; owns the ledger of the study under way."""
+
+    def __init__(self, settings: HolderSettings) -> None:
+        self._settings = settings
+        self._ledger: Ledger | None = None
+        self._data_version = ""
+        self._last = 0
+
+    def open(self, content: bytes) -> Message:
+        """The request behind ``content``: well formed, from the coordinator, of this study, not seen before."""
+        request = decode(content, REQUESTS, largest=self._settings.policy.largest_message)
+        envelope = request.envelope
+        if envelope.sender != COORDINATOR:
+            raise MessageRefused("requests come from the coordinator", Code.WRONG_SENDER)
+        if envelope.step is not Step.ENROL and (self._ledger is None or envelope.study != self._ledger.study):
+            known = self._ledger is not None
+            raise MessageRefused("not the study under way", Code.OTHER_STUDY if known else Code.OUT_OF_ORDER)
+        last = self._last_sequence(envelope.study)
+        if envelope.sequence <= last:
+            raise MessageRefused(f"sequence {envelope.sequence}, the last was {last}", Code.REPLAYED)
+        return request
+
+    def begin(self, study: str, data_version: str) -> None:
+        """A study was accepted: from now on its ledger is the one that is written."""
+        self._last = self._last_sequence(study)
+        self._ledger = Ledger(self._settings.ledger, study, self._settings.name, self._settings.identity)
+        self._data_version = data_version
+
+    def require_unchanged(self, request: Message) -> None:
+        """Raise unless this step (and round) was never answered, or answered for the same request."""
+        for entry in self._entries(request.envelope.study):
+            same_step = entry["step"] == request.envelope.step and entry["round"] == _round(request.payload)
+            was_answered = entry["sent"] and entry["data_version"] == self._data_version
+            if same_step and was_answered and entry["asked"] != _asked(request):
+                raise PolicyRefused("this step was answered for another request", Code.CHANGED_REQUEST)
+
+    def require_first(self, kind: str, digest: str) -> None:
+        """Raise if this data version has ever left in another partition (two partitions give records away)."""
+        if not self._settings.policy.one_release_per_data_version:
+            return
+        before = released_partitions(self._settings.ledger, self._data_version, kind)
+        if before - {digest}:
+            raise PolicyRefused(
+                f"this version of the data has already left in other {kind}; new data, or a decision of the "
+                "data owner (one_release_per_data_version), is needed",
+                Code.SECOND_PARTITION,
+            )
+
+    def release(self, request: Message, answer: Answer) -> bytes:
+        """Write the ledger entry, then hand out the bytes it describes."""
+        reply = self._reply(request.envelope, answer.payload)
+        self._record(request, reply, sent=type(answer.payload).__name__, answer=answer)
+        return reply
+
+    def refuse(self, content: bytes, error: FederatedAnonError | None) -> bytes:
+        """A reply that carries a code only; recorded if a study is under way."""
+        code = error.code if error else Code.FAULT
+        request = self._readable(content)
+        envelope = request.envelope if request else Envelope(VERSION, NO_STUDY, Step.ENROL, COORDINATOR, 0)
+        reply = self._reply(envelope, Refused(code))
+        if self._ledger is not None and code is not Code.STORAGE:
+            self._record(request, reply, sent="", answer=Answer(None, note=code))
+        return reply
+
+    def endorse(self, release: bytes) -> None:
+        """Sign the digest of a finished release into the ledger."""
+        if self._ledger is not None:
+            self._ledger.append(
+                {**_blank(self._last), "step": Step.CLOSE.value, "note": f"endorsed {release.hex()}"}
+            )
+
+    def ledger_lines(self) -> list[str]:
+        """The ledger of the study under way."""
+        return self._ledger.lines() if self._ledger else []
+
+    def _reply(self, envelope: Envelope, payload: Any) -> bytes:
+        head = Envelope(VERSION, envelope.study, envelope.step, self._settings.name, envelope.sequence)
+        return encode(Message(head, payload))
+
+    def _readable(self, content: bytes) -> Message | None:
+        try:
+            return decode(content, REQUESTS, largest=self._settings.policy.largest_message)
+        except FederatedAnonError:
+            return None
+
+    def _entries(self, study: str) -> list[dict[str, Any]]:
+        return Ledger(self._settings.ledger, study, self._settings.name, self._settings.identity).entries()
+
+    def _last_sequence(self, study: str) -> int:
+        if self._ledger is not None and self._ledger.study == study:
+            return self._last
+        return max((entry["sequence"] for entry in self._entries(study)), default=0)
+
+    def _record(self, request: Message | None, reply: bytes, sent: str, answer: Answer) -> None:
+        if self._ledger is None:
+            return
+        own = request is not None and request.envelope.study == self._ledger.study
+        sequence = request.envelope.sequence if request and own else self._last
+        self._ledger.append(
+            _blank(self._last)
+            | {
+                "step": request.envelope.step.value if request else "",
+                "round": _round(request.payload) if request else 0,
+                "sequence": sequence if sent else self._last,
+                "asked": _asked(request) if request else "",
+                "sent": sent,
+                "fields": [field.name for field in fields(answer.payload)] if sent else [],
+                "note": answer.note,
+                "bytes": len(reply),
+                "reply": hashlib.sha256(reply).hexdigest(),
+                "data_version": self._data_version,
+                "partition": answer.partition,
+                "cells": answer.cells,
+            }
+        )
+        if sent:
+            self._last = sequence
+
+
+def _blank(sequence: int) -> dict[str, Any]:
+    """An entry that speaks of no message; what is said is filled in."""
+    return {
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
+        "step": "",
+        "round": 0,
+        "sequence": sequence,
+        "asked": "",
+        "sent": "",
+        "fields": [],
+        "note": "",
+        "bytes": 0,
+        "reply": "",
+        "data_version": "",
+        "partition": "",
+        "cells": "",
+    }
+
+
+def _round(payload: Any) -> int:
+    return int(getattr(payload, "round", 0))
+
+
+def _asked(request: Message) -> str:
+    """Digest of what was asked, whoever asked it the how-manieth time."""
+    return hashlib.sha256(encode_payload(request.payload)).hexdigest()
+
+
+def require_groups(groups: Labels, records: int, k: int) -> None:
+    """Raise unless ``groups`` covers all common records with groups of at least ``k``, numbered without gaps."""
+    if len(groups) != records or records == 0 or groups.min() < 0 or groups.max() >= records:
+        raise MessageRefused("the groups do not fit the common records")
+    sizes = np.bincount(groups)
+    if sizes.min() == 0:
+        raise MessageRefused("the groups are not numbered from 0 without gaps")
+    try:
+        require_k(groups, k)
+    except GuaranteeBroken as error:
+        raise PolicyRefused(str(error), Code.SMALL_GROUP) from None
+
+
+def partition_digest(labels: Labels, canonical: np.ndarray, rows: int) -> str:
+    """A name for a partition of people that depends on nothing else.
+
+    ``canonical`` is each common record's place among all the holder's rows sorted by id; groups are numbered by
+    first appearance in that order, absent people are -1.
+    """
+    placed = np.full(rows, -1, dtype=np.int64)
+    placed[canonical] = labels
+    _, first, inverse = np.unique(placed, return_index=True, return_inverse=True)
+    order = np.empty(len(first), dtype=np.int64)
+    order[np.argsort(first)] = np.arange(len(first))
+    renumbered = np.where(placed < 0, -1, order[inverse])
+    return hashlib.sha256(np.ascontiguousarray(renumbered, dtype="<i8").tobytes()).hexdigest()

@@ -1,0 +1,262 @@
+"""``DataHolder.answer(request) -> reply``: one method per step; no Ray, and errors cross as codes only."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from federated_anon.arrays import Labels
+from federated_anon.columns import Role
+from federated_anon.crypto.agreement import agreement_key, statement
+from federated_anon.crypto.pseudonyms import shuffle_within
+from federated_anon.encoding import squared_loss
+from federated_anon.errors import Code, FederatedAnonError, MessageRefused, PolicyRefused
+from federated_anon.messages import Message, Step
+from federated_anon.messages import payloads as p
+from federated_anon.policy import require_columns, require_permitted, require_round
+from federated_anon.som.parallel import single_blas_thread
+from federated_anon.study import Study
+from nodes.alignment import (
+    People,
+    Roster,
+    checked_roster,
+    common_rows,
+    pseudonymised,
+    unwrapped_key,
+    wrapped_keys,
+)
+from nodes.block import Block, Records, failing_groups, plain_types, read_records
+from nodes.guard import Answer, Guard, partition_digest, require_groups
+from nodes.settings import HolderSettings
+from nodes.training import LocalCode, LocalMap, candidate, coded, corrected, opened_codes, renumbered, trained
+from nodes.veil import veiled_representatives
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class StudyKey:
+    """The key that only the holders of the study share."""
+
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A candidate map that waits for the gate's verdict."""
+
+    round: int
+    map: LocalMap
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What was released: representatives, one row per group, and the groups."""
+
+    representatives: pa.Table
+    groups: Labels
+
+
+class DataHolder:
+    """One organisation's end of a study: the only object that sees its records."""
+
+    def __init__(self, settings: HolderSettings) -> None:
+        self._settings = settings
+        self._guard = Guard(settings)
+        self._memory: dict[type[Any], Any] = {}
+        self._steps: dict[Step, Callable[[Any], Answer]] = {
+            Step.SHARE: self._share,
+            Step.ALIGN: self._align,
+            Step.MAP: self._map,
+            Step.COLLABORATE: self._collaborate,
+            Step.SETTLE: self._settle,
+            Step.CODE: self._code,
+            Step.CORRECT: self._correct,
+            Step.CONSTRAIN: self._constrain,
+            Step.RELEASE: self._release,
+            Step.EVALUATE: self._evaluate,
+            Step.CLOSE: self._close,
+        }
+
+    def answer(self, request: bytes) -> bytes:
+        """The whole boundary of a holder: bytes in, bytes out."""
+        try:
+            with single_blas_thread():
+                return self._perform(self._guard.open(request))
+        except FederatedAnonError as error:
+            log.warning("step refused: %s", error)
+            return self._guard.refuse(request, error)
+        except Exception:
+            log.exception("step failed")
+            return self._guard.refuse(request, None)
+
+    def _perform(self, request: Message) -> bytes:
+        if request.envelope.step is Step.ENROL:
+            answer = self._enrol(request)
+        else:
+            self._guard.require_unchanged(request)
+            answer = self._steps[request.envelope.step](request.payload)
+        return self._guard.release(request, answer)
+
+    def _recall(self, kind: type[T]) -> T:
+        """What an earlier step left, or a refusal: the steps have an order."""
+        if kind not in self._memory:
+            raise MessageRefused(f"no {kind.__name__} yet: an earlier step is missing", Code.OUT_OF_ORDER)
+        value: T = self._memory[kind]
+        return value
+
+    def _remember(self, value: Any) -> None:
+        self._memory[type(value)] = value
+
+    def _enrol(self, request: Message) -> Answer:
+        """Check the study against the policy, read the data, and join with signed keys."""
+        study = Study.from_text(request.payload.study)
+        if study.digest != request.envelope.study:
+            raise MessageRefused("the study is not the one its digest names", Code.OTHER_STUDY)
+        if self._settings.name not in study.holders:
+            raise PolicyRefused(f"'{self._settings.name}' is not a holder of this study", Code.ROSTER)
+        columns = [c for c in self._settings.columns if c.name not in self._settings.policy.never_send]
+        require_permitted(self._settings.policy, study, columns)
+        records = read_records(self._settings)
+        self._guard.begin(study.digest, records.version)
+        self._guard.require_unchanged(request)
+        self._memory = {}
+        self._remember(study)
+        self._remember(records)
+        return Answer(self._enrolment(study, records))
+
+    def _enrolment(self, study: Study, records: Records) -> p.Enrolled:
+        identity = self._settings.identity
+        agreement = agreement_key(identity, study.digest).public_key().public_bytes_raw()
+        return p.Enrolled(
+            identity=identity.public,
+            agreement=agreement,
+            signature=identity.sign(statement(study.digest, self._settings.name, agreement)),
+            names=tuple(column.name for column in records.published),
+            roles=tuple(column.role.value for column in records.published),
+            kinds=tuple(column.kind.value for column in records.published),
+            levels=tuple(json.dumps(column.levels) for column in records.published),
+            rows=records.table.num_rows if self._settings.policy.tell_rows else -1,
+        )
+
+    def _share(self, request: p.Share) -> Answer:
+        """Check the partners against the pinned identities; the first of the roster wraps the study's key."""
+        study = self._recall(Study)
+        roster = checked_roster(request, study, self._settings)
+        self._remember(roster)
+        return Answer(p.Shared(wrapped_keys(roster, study, self._settings)))
+
+    def _align(self, request: p.Align) -> Answer:
+        """Pseudonyms of all ids under the holders' key, sorted."""
+        key = unwrapped_key(request.wrapped, self._recall(Roster), self._recall(Study), self._settings)
+        people = pseudonymised(self._recall(Records).ids, key)
+        self._remember(StudyKey(key))
+        self._remember(people)
+        return Answer(p.Aligned(people.pseudonyms.tobytes()))
+
+    def _map(self, request: p.TrainMap) -> Answer:
+        """Train the local map on the common people."""
+        study = self._recall(Study)
+        rows = common_rows(self._recall(People), request.positions, study, self._settings)
+        block = Block.of(self._recall(Records), rows)
+        found = trained(block.points, request, study, self._settings.name)
+        self._remember(block)
+        self._remember(found)
+        return Answer(p.Mapped(found.units.astype(np.int32), found.davies_bouldin))
+
+    def _collaborate(self, request: p.Collaborate) -> Answer:
+        """Try the map against the partners' activations; the candidate waits for the gate."""
+        study, block, current = self._recall(Study), self._recall(Block), self._recall(LocalMap)
+        require_round(self._settings.policy, study, request.round)
+        proposal = candidate(block.points, current, request, study)
+        self._remember(Proposal(request.round, proposal))
+        harmless = proposal.spread <= current.spread
+        return Answer(p.Candidate(current.davies_bouldin, proposal.davies_bouldin, harmless))
+
+    def _settle(self, request: p.Settle) -> Answer:
+        """Keep or drop the candidate, or renumber the units to match a partner's."""
+        current = self._recall(LocalMap)
+        if request.keep:
+            proposal = self._recall(Proposal)
+            if proposal.round != request.round:
+                raise MessageRefused("there is no candidate of that round", Code.OUT_OF_ORDER)
+            current = proposal.map
+        if len(request.order):
+            current = renumbered(current, request.order)
+        self._remember(current)
+        return Answer(p.Mapped(current.units.astype(np.int32), current.davies_bouldin))
+
+    def _code(self, request: p.MakeCode) -> Answer:
+        """Cells of at least k records and their means; once per version of the data."""
+        study, block = self._recall(Study), self._recall(Block)
+        partners = opened_codes(request.codes, len(block.points), study.privacy.k)
+        code = coded(block.points, self._recall(LocalMap), partners, study, self._settings.name)
+        require_groups(code.payload.cells, len(block.points), study.privacy.k)
+        digest = partition_digest(code.payload.cells, block.places, block.rows)
+        self._guard.require_first("cells", digest)
+        self._remember(code)
+        return Answer(code.payload, cells=digest)
+
+    def _correct(self, request: p.Correct) -> Answer:
+        """What the partners' codes say about the own code's error, damped so that no record speaks for itself."""
+        study, block, code = self._recall(Study), self._recall(Block), self._recall(LocalCode)
+        place = study.holders.index(self._settings.name)
+        codes = opened_codes(request.codes, len(block.points), study.privacy.k)
+        if len(codes) != len(study.holders):
+            raise MessageRefused("a correction needs the codes of all holders")
+        return Answer(corrected(block.points, code, codes, place, study))
+
+    def _constrain(self, request: p.CheckGroups) -> Answer:
+        """Check sizes as counted here, and diversity and closeness of the sensitive columns."""
+        study, block = self._recall(Study), self._recall(Block)
+        if not 0 <= request.round < self._settings.policy.most_rounds:
+            raise PolicyRefused(f"proposal {request.round} is beyond the limit", Code.POLICY_ROUNDS)
+        require_groups(request.groups, len(block.points), study.privacy.k)
+        return Answer(p.GroupVerdict(failing_groups(block, request.groups, study.privacy)))
+
+    def _release(self, request: p.MakeRelease) -> Answer:
+        """Representatives and shuffled values of the final groups; one partition per version of the data."""
+        study, block, code = self._recall(Study), self._recall(Block), self._recall(LocalCode)
+        published = block.records.published
+        require_columns(self._settings.policy, request.columns, [column.name for column in published])
+        require_groups(request.groups, len(block.points), study.privacy.k)
+        if failing_groups(block, request.groups, study.privacy).any():
+            raise PolicyRefused("a group fails l or t of a sensitive column", Code.GUARANTEE)
+        digest = partition_digest(request.groups, block.places, block.rows)
+        self._guard.require_first("partition", digest)
+        wanted = [column for column in published if column.name in request.columns]
+        quasi = [column for column in wanted if column.role is Role.QUASI]
+        veil = veiled_representatives(
+            block.table, quasi, request.groups, code.payload.cells, self._settings.identity
+        )
+        order = shuffle_within(request.groups, self._recall(StudyKey).value)
+        others = [column.name for column in wanted if column.role is not Role.QUASI]
+        self._remember(Released(veil.table, request.groups))
+        values = plain_types(block.table.select(others).take(order))
+        return Answer(p.Block(plain_types(veil.table), values, veil.groups), partition=digest)
+
+    def _evaluate(self, request: p.Evaluate) -> Answer:
+        """What the release lost on the own quasi-identifiers."""
+        block = self._recall(Block)
+        released = self._recall(Released)
+        losses = squared_loss(block.encoding, block.table, released.representatives.take(released.groups))
+        return Answer(
+            p.Evaluated(
+                tuple(loss.name for loss in losses),
+                np.array([loss.sse for loss in losses]),
+                np.array([loss.sst for loss in losses]),
+            )
+        )
+
+    def _close(self, request: p.Close) -> Answer:
+        """Sign the digest of the release into the ledger, and hand out the ledger of this study."""
+        self._recall(Released)
+        self._guard.endorse(request.release)
+        return Answer(p.Closed(tuple(self._guard.ledger_lines())))

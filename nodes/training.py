@@ -1,0 +1,171 @@
+"""What a holder computes on its block: its map, candidates of a collaboration, its code and the code's correction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from federated_anon.cells import make_cells
+
+from federated_anon.arrays import Codebook, Labels, Points
+from federated_anon.errors import MessageRefused
+from federated_anon.messages.codec import decode_payload
+from federated_anon.messages.payloads import Coded, Collaborate, Corrected, TrainMap
+from federated_anon.microaggregation import merge_small_units
+from federated_anon.seeds import stream, stream_seed
+from federated_anon.side import Code, correct, encode_block
+from federated_anon.side.code import plain_code
+from federated_anon.som import (
+    BatchSOM,
+    Grid,
+    assign_units,
+    collaborative_update,
+    davies_bouldin,
+    lead_codebook,
+)
+from federated_anon.study import Study
+
+LEAD_RADIUS = 1.5
+MOST_UNITS = 512 * 512
+
+
+@dataclass(frozen=True, slots=True)
+class LocalMap:
+    """A trained map: its codebook, the unit of each record (none below k), and how good it is.
+
+    ``spread`` is the sum of squared distances of the records to their prototypes.
+    """
+
+    grid: Grid
+    codebook: Codebook
+    units: Labels
+    davies_bouldin: float
+    spread: float
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCode:
+    """The holder's code as it left."""
+
+    code: Code
+
+    @property
+    def payload(self) -> Coded:
+        """The code as a message."""
+        code = self.code
+        return Coded(code.cells.astype(np.int32), code.prototypes, code.coefficients, code.strength)
+
+
+def trained(points: Points, request: TrainMap, study: Study, holder: str) -> LocalMap:
+    """The local map on the study's grid, started from the lead's activations if there are any."""
+    if not (0 < request.rows <= 512 and 0 < request.cols <= 512):
+        raise MessageRefused("a grid has 1 to 512 rows and columns")
+    grid = Grid(request.rows, request.cols)
+    initial, radius = None, None
+    if len(request.lead):
+        _require_units(request.lead, grid, len(points))
+        initial, radius = lead_codebook(points, request.lead, grid), LEAD_RADIUS
+    som = BatchSOM(grid.rows, grid.cols, passes=study.map.passes, start_radius=radius, initial=initial)
+    return _judged(
+        points, grid, som.fit(points, stream(study.seed, "map", holder)).codebook_, study.privacy.k
+    )
+
+
+def candidate(points: Points, current: LocalMap, request: Collaborate, study: Study) -> LocalMap:
+    """The map that the partners' activations would make of the current one."""
+    if len(request.units) != len(request.strengths) or not np.isfinite(request.strengths).all():
+        raise MessageRefused("every partner has one finite strength")
+    for units in request.units:
+        _require_units(units, current.grid, len(points))
+    strengths = [float(min(link, study.collaboration.strength)) for link in request.strengths]
+    codebook = collaborative_update(
+        points,
+        current.units,
+        list(request.units),
+        strengths,
+        current.grid,
+        study.collaboration.radius,
+        current.codebook,
+    )
+    return _judged(points, current.grid, codebook, study.privacy.k)
+
+
+def renumbered(current: LocalMap, order: Labels) -> LocalMap:
+    """The same map under other unit numbers: unit u becomes ``order[u]``."""
+    if not np.array_equal(np.sort(order), np.arange(current.grid.units)):
+        raise MessageRefused("the order is not a permutation of the units")
+    codebook = np.empty_like(current.codebook)
+    codebook[order] = current.codebook
+    return replace(current, codebook=codebook, units=order[current.units])
+
+
+def coded(
+    points: Points, current: LocalMap, partners: Sequence[Code], study: Study, holder: str
+) -> LocalCode:
+    """The block's code: cells of at least k records, on what the partners' codes leave unexplained."""
+
+    def partition(values: Points, least: int) -> Labels:
+        units = (
+            current.units if values is points else _residual_units(values, current.grid, least, study, holder)
+        )
+        if study.uses_cells:
+            return make_cells(values, units, least, stream_seed(study.seed, "cells", holder))
+        return np.unique(merge_small_units(values, units, _means(values, units), least), return_inverse=True)[
+            1
+        ]
+
+    if not study.uses_side_information:
+        return LocalCode(plain_code(points, partition(points, study.privacy.k), study.privacy.k))
+    return LocalCode(encode_block(points, partners, study.privacy.k, partition))
+
+
+def corrected(points: Points, own: LocalCode, codes: Sequence[Code], place: int, study: Study) -> Corrected:
+    """What the codes of all partners improve; empty where it would not help."""
+    if codes[place].cells.tobytes() != own.payload.cells.tobytes():
+        raise MessageRefused("the own code came back changed")
+    found = correct(points, [*codes[:place], own.code, *codes[place + 1 :]], place)
+    if found is None:
+        return Corrected(np.zeros((0, 0)), np.zeros(0, dtype=np.float32))
+    return Corrected(found.coefficients, found.strength)
+
+
+def opened_codes(contents: Sequence[bytes], records: int, k: int) -> list[Code]:
+    """Partners' codes as relayed, after a look at their shape."""
+    return [as_code(decode_payload(content, Coded), records, k) for content in contents]
+
+
+def as_code(coded: Coded, records: int, k: int) -> Code:
+    """A code as received; refuses one that cannot be."""
+    cells = coded.cells
+    fits = len(cells) == records and cells.min() >= 0 and cells.max() < len(coded.prototypes)
+    whole = len(coded.strength) == (records if len(coded.coefficients) else 0)
+    finite = all(np.isfinite(a).all() for a in (coded.prototypes, coded.coefficients, coded.strength))
+    if not (fits and whole and finite):
+        raise MessageRefused("a partner's code does not fit the records")
+    return Code(k, cells, coded.prototypes, coded.coefficients, coded.strength)
+
+
+def _judged(points: Points, grid: Grid, codebook: Codebook, k: int) -> LocalMap:
+    units = merge_small_units(points, assign_units(points, codebook), codebook, k)
+    gaps = points - codebook[units]
+    spread = float(np.einsum("ij,ij->", gaps, gaps))
+    return LocalMap(grid, codebook, units, davies_bouldin(points, units, codebook), spread)
+
+
+def _residual_units(values: Points, grid: Grid, least: int, study: Study, holder: str) -> Labels:
+    som = BatchSOM(grid.rows, grid.cols, passes=study.map.passes).fit(
+        values, stream(study.seed, "residual", holder)
+    )
+    return merge_small_units(values, som.assign(values), som.codebook_, least)
+
+
+def _means(values: Points, units: Labels) -> Codebook:
+    """(units, d): the mean of each unit's records; zeros where it has none."""
+    count = np.maximum(np.bincount(units), 1)[:, None]
+    return np.stack([np.bincount(units, column) for column in values.T], axis=1) / count
+
+
+def _require_units(units: Labels, grid: Grid, records: int) -> None:
+    if len(units) != records or units.min() < 0 or units.max() >= grid.units:
+        raise MessageRefused("activations do not fit the grid and the records")
