@@ -17,6 +17,10 @@ import pyarrow.types as pt
 MOST_LEVELS = 1000
 """Most distinct values of a category that stands in a distance, where each takes one dimension."""
 
+INTEGER = r"^\s*[+-]?[0-9]+\s*$"
+NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+"""How numbers are spelled in text."""
+
 
 class Role(StrEnum):
     """What the study does with a column."""
@@ -98,14 +102,32 @@ def _level_faults(column: Column) -> list[str]:
 def infer_kind(array: pa.ChunkedArray) -> Kind:
     """The kind that the values suggest, for tools that look at data; a study declares it instead.
 
-    Strings are categories unless they look like names or remarks: more than ``MOST_LEVELS`` distinct values,
-    or more than 50 that on average occur less than ten times each. A column without any value is a category.
+    Strings are categories, except for names or remarks: more than ``MOST_LEVELS`` distinct values, or more than 50
+    that on average occur less than ten times each; and for numbers with some stray text: more than ten distinct
+    values, and nine in ten records a number but not all. That column then fails as a number, with the rows to
+    mend, where a category would hide them. A column without any value is a category.
     """
     kind = _kind_of_type(array.type)
     if kind is not Kind.CATEGORY or pt.is_null(array.type):
         return kind
-    distinct = pc.count_distinct(_plain(array)).as_py()
-    return Kind.TEXT if distinct > MOST_LEVELS or (distinct > 50 and distinct * 10 > len(array)) else kind
+    counted = pc.value_counts(_plain(array).drop_null())
+    if meant := _number_with_strays(counted.field("values"), counted.field("counts")):
+        return meant
+    many = len(counted) > MOST_LEVELS or (len(counted) > 50 and len(counted) * 10 > len(array))
+    return Kind.TEXT if many else kind
+
+
+def _number_with_strays(values: pa.Array, counts: pa.Array) -> Kind | None:
+    """The kind of number that nine in ten records, but not all, spell out; ``None`` if they do not."""
+    if not (pt.is_string(values.type) or pt.is_large_string(values.type)):
+        return None
+    text = values.cast(pa.string())
+    is_number, records = pc.match_substring_regex(text, NUMBER), pc.sum(counts).as_py() or 0
+    numbers = pc.sum(counts.filter(is_number)).as_py() or 0
+    if len(values) <= 10 or not 0.9 * records <= numbers < records:
+        return None
+    whole = pc.all(pc.match_substring_regex(text.filter(is_number), INTEGER)).as_py()
+    return Kind.INTEGER if whole else Kind.NUMBER
 
 
 def infer_column(name: str, role: Role, array: pa.ChunkedArray) -> Column:
@@ -140,6 +162,7 @@ def _kind_of_type(kind: pa.DataType) -> Kind:
         (pt.is_timestamp, Kind.TIMESTAMP),
         (pt.is_list, Kind.SET),
         (pt.is_large_list, Kind.SET),
+        (pt.is_nested, Kind.TEXT),
     ):
         if is_type(kind):
             return answer

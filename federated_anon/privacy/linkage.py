@@ -21,7 +21,7 @@ from federated_anon.privacy.kanonymity import joint_labels, smallest_class
 CELLS = 4_000_000
 """Most distances held at once."""
 
-TIE = 1e-9
+TIE = 1e-12
 """Squared distances this close, relative to the squared lengths, are ties: rounding cannot tell them."""
 
 
@@ -142,8 +142,8 @@ def _chance(nearest: NDArray[np.bool_], own: Labels, release: _Release) -> NDArr
 
 
 def _size_of(own: Labels, release: _Release) -> NDArray[np.float64]:
-    """(s,): published records of each person's group; 1 for a group that was not published, never linked."""
+    """(s,): published records of each person's group; any size will do for an unpublished one, never linked."""
     groups, place = np.unique(release.group, return_inverse=True)
     sizes = np.bincount(place, release.records)
     at = np.minimum(np.searchsorted(groups, own), len(groups) - 1)
-    return np.where(groups[at] == own, sizes[at], 1.0)
+    return sizes[at]

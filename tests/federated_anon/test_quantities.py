@@ -22,6 +22,7 @@ COLUMNS = [
     pa.array([dt.datetime(2020, 1, 1, 12), None], pa.timestamp("ns", "Europe/Berlin")),
     pa.array([dt.datetime(1960, 1, 1, 12), None], pa.timestamp("s")),
     pa.array([Decimal("-12.34"), None, Decimal("9999999.99")], pa.decimal128(30, 2)),
+    pa.array([Decimal("-1.5"), None, Decimal("2.5")], pa.decimal128(18, 1)),
     pa.array([Decimal("-1.5"), None], pa.decimal256(50, 1)),
 ]
 

@@ -110,12 +110,14 @@ def test_decimals_are_averaged_in_their_last_place():
 
 
 def test_equal_floats_represent_themselves_and_extremes_stay_finite():
-    assert represent([0.1] * 7, Kind.NUMBER, [0] * 7) == [0.1]
+    for size in range(1, 100):
+        assert represent([0.1] * size + [1 / 3] * size, Kind.NUMBER, [0] * size + [1] * size) == [0.1, 1 / 3]
     assert represent([1.7e308, 1.7e308, 5e-324, 5e-324], Kind.NUMBER, [0, 0, 1, 1]) == [1.7e308, 5e-324]
 
 
 def test_small_numbers_survive_beside_large_ones():
     assert represent([1e16, 1.0, -1e16, 1.0], Kind.NUMBER, [0] * 4) == [0.5]
+    assert represent([2.0**60, 0.375, -(2.0**60)], Kind.NUMBER, [0] * 3) == [0.125]
     assert represent([1e300, 3e-300], Kind.NUMBER, [0, 1]) == [1e300, 3e-300]
 
 

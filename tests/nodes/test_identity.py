@@ -21,6 +21,7 @@ from nodes.source import data_version, normalise_ids, require_unique
         ["Straße", "STRASSE", "strasse"],
         ["Café", "Cafe\u0301", "CAFÉ"],
         ["P-001", "p-001 "],
+        ["Ann", "\u1d2cnn", "ann"],
     ],
 )
 def test_one_person_however_spelled(spellings):

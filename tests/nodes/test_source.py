@@ -56,6 +56,16 @@ def test_a_byte_order_mark_windows_lines_and_quoted_breaks_are_read(tmp_path):
     ]
 
 
+def test_a_line_break_in_the_last_value_is_read(tmp_path):
+    assert read_table(written(tmp_path, b'a,b\n1,"x\ny"\n')).to_pylist() == [{"a": 1, "b": "x\ny"}]
+
+
+def test_line_breaks_in_values_are_read_in_long_files(tmp_path):
+    found = read_table(written(tmp_path, b"a,b\n" + b'1,"x\ny"\n' * 400_000))
+    assert found.num_rows == 400_000
+    assert found["b"].unique().to_pylist() == ["x\ny"]
+
+
 def test_typed_files_keep_their_types(tmp_path):
     parquet.write_table(TABLE, tmp_path / "x.parquet")
     feather.write_feather(TABLE, str(tmp_path / "x.feather"))

@@ -54,6 +54,20 @@ def test_a_tie_between_two_groups_is_broken_evenly():
     assert found.linked.value == pytest.approx(2 / 5 / 2)
 
 
+def test_ties_are_seen_through_rounding():
+    rng = np.random.default_rng(0)
+    people, steps = rng.normal(size=(40, 6)), 0.1 * rng.normal(size=(40, 6))
+    released = np.stack([people + steps, people - steps], axis=1) + 100 * np.arange(40)[:, None, None]
+    found = linkage_risk(
+        people + 100 * np.arange(40)[:, None],
+        released.reshape(80, 6),
+        np.arange(0, 80, 2),
+        np.arange(80),
+        np.random.default_rng(1),
+    )
+    assert found.linked.value == pytest.approx(1 / 2)
+
+
 def test_somebody_whose_group_was_not_published_is_never_linked():
     found = linkage_risk(
         np.zeros((2, 1)), np.zeros((2, 1)), np.array([7, -1]), np.array([0, 0]), np.random.default_rng(0)
