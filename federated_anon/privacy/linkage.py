@@ -141,7 +141,7 @@ def _chance(nearest: NDArray[np.bool_], own: Labels, release: _Release) -> NDArr
     return np.bincount(person, release.records[point] * is_own, len(own)) / tied
 
 
-def _size_of(own: Labels, release: _Release) -> NDArray[np.float64]:
+def _size_of(own: Labels, release: _Release) -> Counts:
     """(s,): published records of each person's group; any size will do for an unpublished one, never linked."""
     groups, place = np.unique(release.group, return_inverse=True)
     sizes = np.bincount(place, release.records)
