@@ -91,9 +91,7 @@ def roster_of(study: Study, replies: Mapping[str, Enrolled]) -> Roster:
     """The holders' enrolments, in the study's order; two columns of one name are refused."""
     ordered = [replies[name] for name in study.holders]
     columns = tuple(
-        column
-        for holder, reply in zip(study.holders, ordered, strict=True)
-        for column in _published(holder, reply)
+        column for holder, reply in zip(study.holders, ordered, strict=True) for column in _published(holder, reply)
     )
     _require_distinct(columns)
     if not any(column.role is Role.QUASI for column in columns):
@@ -120,9 +118,7 @@ def _require_distinct(columns: tuple[Published, ...]) -> None:
         owners.setdefault(column.name, []).append(column.holder)
     twice = [f"'{name}' ({', '.join(who)})" for name, who in owners.items() if len(who) > 1]
     if twice:
-        raise DataRefused(
-            f"columns that two holders bring under one name: {'; '.join(twice)}; rename or drop one"
-        )
+        raise DataRefused(f"columns that two holders bring under one name: {'; '.join(twice)}; rename or drop one")
 
 
 def assembled(study: Study, roster: Roster, groups: Labels, blocks: Mapping[str, Block]) -> Release:
@@ -130,9 +126,7 @@ def assembled(study: Study, roster: Roster, groups: Labels, blocks: Mapping[str,
     sizes = np.bincount(groups)
     rows = np.repeat(np.arange(len(sizes)), sizes)
     parts = [_expanded(name, blocks[name], rows, len(sizes)) for name in study.holders]
-    joined = {
-        name: column for part in parts for name, column in zip(part.column_names, part.columns, strict=True)
-    }
+    joined = {name: column for part in parts for name, column in zip(part.column_names, part.columns, strict=True)}
     names = [column.name for column in roster.columns]
     if set(names) != set(joined):
         raise MessageRefused("the blocks do not hold the columns that were enrolled")
@@ -146,9 +140,7 @@ def assembled(study: Study, roster: Roster, groups: Labels, blocks: Mapping[str,
 def _expanded(name: str, block: Block, rows: Labels, groups: int) -> pa.Table:
     """One holder's columns, a row per record in the order of groups."""
     plain, shuffled = block.representatives, block.values
-    if (plain.num_columns and plain.num_rows != groups) or (
-        shuffled.num_columns and shuffled.num_rows != len(rows)
-    ):
+    if (plain.num_columns and plain.num_rows != groups) or (shuffled.num_columns and shuffled.num_rows != len(rows)):
         raise MessageRefused(f"the block of '{name}' does not fit the groups")
     wide = plain.take(pa.array(rows)) if plain.num_columns else plain
     for field, column in zip(shuffled.schema, shuffled.columns, strict=True):

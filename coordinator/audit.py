@@ -57,9 +57,7 @@ def audited(folder: Path, pins: Mapping[str, str] | None = None) -> Audit:
     _require_told(run.report, reached, run.table)
     identities = _identities(run, pins or {})
     seal = endorsement(run.study.digest, run.table, run.report).hex()
-    ledgers = {
-        name: _ledger(folder, name, run.study.digest, identities[name], seal) for name in run.study.holders
-    }
+    ledgers = {name: _ledger(folder, name, run.study.digest, identities[name], seal) for name in run.study.holders}
     return Audit(
         run.study.digest,
         run.table.num_rows,
@@ -84,9 +82,7 @@ def _opened(folder: Path) -> _Run:
     except FederatedAnonError as error:
         raise VerificationFailed(str(error)) from None
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-        raise VerificationFailed(
-            f"'{folder}' is not a readable run folder: {type(error).__name__}: {error}"
-        ) from None
+        raise VerificationFailed(f"'{folder}' is not a readable run folder: {type(error).__name__}: {error}") from None
     if [column.name for column in columns] != table.column_names:
         raise VerificationFailed("the release does not hold the columns that the report names")
     return _Run(study, table, report, columns)
@@ -101,9 +97,7 @@ def _bytes(path: Path) -> bytes:
 
 def _require_told(report: Mapping[str, Any], reached: Reached, table: pa.Table) -> None:
     if report.get("k_reached") != reached.k or report.get("records") != table.num_rows:
-        raise VerificationFailed(
-            "the report tells another k or another number of records than the release has"
-        )
+        raise VerificationFailed("the report tells another k or another number of records than the release has")
 
 
 def _identities(run: _Run, pins: Mapping[str, str]) -> dict[str, str]:

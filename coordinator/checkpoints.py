@@ -42,9 +42,7 @@ class Checkpoints:
             for name, reply in replies.items():
                 self._store(self._path(number, step, name), reply)
         except OSError as error:
-            raise StorageFailed(
-                f"checkpoint in '{self.folder}' cannot be written: {error.strerror}"
-            ) from None
+            raise StorageFailed(f"checkpoint in '{self.folder}' cannot be written: {error.strerror}") from None
 
     def remove(self) -> None:
         """Forget the study."""

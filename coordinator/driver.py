@@ -114,12 +114,8 @@ class Driver:
                 continue
             reply = self._exchange(done.ask.step, {name: done.ask.requests[name]})[name]
             self._require_answered(name, done.ask.step, reply)
-            if self._content(name, done.ask.step, reply) != self._content(
-                name, done.ask.step, done.replies[name]
-            ):
-                raise MessageRefused(
-                    f"'{name}' came back with other data: it answers '{done.ask.step}' differently"
-                )
+            if self._content(name, done.ask.step, reply) != self._content(name, done.ask.step, done.replies[name]):
+                raise MessageRefused(f"'{name}' came back with other data: it answers '{done.ask.step}' differently")
 
     def _content(self, name: str, step: Step, reply: bytes | None) -> bytes:
         """A reply without its sequence, for comparison."""

@@ -50,13 +50,9 @@ def joined_points(study: Study, codes: Mapping[str, Coded], corrections: Mapping
 
 def as_code(holder: str, coded: Coded, k: int) -> Code:
     """A code as received, after a look at its shape and at the size of its cells."""
-    sizes = (
-        np.bincount(coded.cells) if len(coded.cells) and coded.cells.min() >= 0 else np.zeros(1, dtype=int)
-    )
+    sizes = np.bincount(coded.cells) if len(coded.cells) and coded.cells.min() >= 0 else np.zeros(1, dtype=int)
     if len(sizes) != len(coded.prototypes) or sizes.min() < k:
-        raise MessageRefused(
-            f"the code of '{holder}' does not hold cells of at least {k} records with one mean each"
-        )
+        raise MessageRefused(f"the code of '{holder}' does not hold cells of at least {k} records with one mean each")
     return Code(k, coded.cells, coded.prototypes, coded.coefficients, coded.strength)
 
 
@@ -70,9 +66,7 @@ def as_correction(corrected: Corrected) -> Correction | None:
 def global_map_groups(study: Study, points: Points) -> Grouped:
     """Groups as units of a global map; those below k dissolve, smallest first; C-TCA also splits the large ones."""
     k, grid = study.privacy.k, Grid.for_records(len(points), study.map.scale)
-    som = BatchSOM(grid.rows, grid.cols, passes=study.map.passes).fit(
-        points, stream(study.seed, "global map")
-    )
+    som = BatchSOM(grid.rows, grid.cols, passes=study.map.passes).fit(points, stream(study.seed, "global map"))
     units = som.assign(points)
     published_k = smallest_class(units)
     labels = merge_small_units(points, units, som.codebook_, k)

@@ -215,10 +215,7 @@ def partners(study: Study, holder: str) -> tuple[str, ...]:
 def strengths(study: Study, maps: Maps, holder: str) -> np.ndarray:
     """The strength of each link to ``holder``, clipped to what the study allows."""
     radius = study.collaboration.radius
-    raw = [
-        link_strength(maps.units[holder], maps.units[name], maps.grid, radius)
-        for name in partners(study, holder)
-    ]
+    raw = [link_strength(maps.units[holder], maps.units[name], maps.grid, radius) for name in partners(study, holder)]
     return np.clip(np.array(raw), 0.0, study.collaboration.strength)
 
 

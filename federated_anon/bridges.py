@@ -66,9 +66,7 @@ def _largest_per_leaf(cells: Labels, groups: Labels, found: Mask, sizes: _Index)
     """Per part with exactly one bridge, its largest group (the first of equals)."""
     tails, heads = _ends(cells, groups)
     parts = _parts_without(tails, heads, found)
-    hanging = np.bincount(
-        np.concatenate([parts[tails[found]], parts[heads[found]]]), minlength=parts.max() + 1
-    )
+    hanging = np.bincount(np.concatenate([parts[tails[found]], parts[heads[found]]]), minlength=parts.max() + 1)
     own = parts[int(tails.max()) + 1 :]
     ranked = np.lexsort((-sizes, own))
     first = ranked[np.flatnonzero(np.diff(own[ranked], prepend=-1))]

@@ -110,9 +110,7 @@ def _random(columns: Sequence[Column], holders: int, seed: int) -> list[list[Col
     quasi = [column for column in columns if column.role is Role.QUASI]
     if not 1 <= holders <= len(quasi):
         count = f"{len(quasi)} quasi-identifiers"
-        raise SettingsRefused(
-            "columns", [f"{count} cannot be dealt to {holders} holders: each needs at least one"]
-        )
+        raise SettingsRefused("columns", [f"{count} cannot be dealt to {holders} holders: each needs at least one"])
     rng = stream(seed, "deal")
     parts: list[list[Column]] = [[] for _ in range(holders)]
     others = [column for column in columns if column.role is not Role.QUASI]

@@ -104,9 +104,7 @@ class HolderRefused(FederatedAnonError):
     exit_code = 5
 
     def __init__(self, holder: str, step: str, code: Code) -> None:
-        super().__init__(
-            f"holder '{holder}' refused step '{step}' with code '{code}'; its own log says why", code
-        )
+        super().__init__(f"holder '{holder}' refused step '{step}' with code '{code}'; its own log says why", code)
         self.holder, self.step = holder, step
 
 

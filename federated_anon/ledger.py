@@ -111,9 +111,7 @@ def verified_entries(lines: Iterable[str], study: str, holder: str, public: byte
     for number, line in enumerate(lines):
         entry = _parsed(line, holder, number)
         if entry.get("number") != number or entry.get("before") != before:
-            raise VerificationFailed(
-                f"ledger of '{holder}', line {number + 1}: a line was removed, added or moved"
-            )
+            raise VerificationFailed(f"ledger of '{holder}', line {number + 1}: a line was removed, added or moved")
         if entry.get("study") != study or entry.get("holder") != holder or entry["hash"] != entry_hash(entry):
             raise VerificationFailed(f"ledger of '{holder}', line {number + 1}: the entry was changed")
         _require_entry_signature(entry, public, f"ledger of '{holder}', line {number + 1}")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pyarrow as pa
 
@@ -91,8 +91,8 @@ def simulate(
 ) -> Result:
     """Play a whole study on one table: its columns are dealt to ``holders`` by the seed, or as ``views`` says.
 
-    ``'*'`` in one of the roles stands for every column not named otherwise. Identities are derived from the seed, so the
-    same call gives the same bytes. Further ``settings`` are sections of the study file (``map``, ``collaboration``, ...).
+    ``'*'`` in one of the roles stands for every column not named otherwise. Identities are derived from the seed,
+    so the same call gives the same bytes. Further ``settings`` are sections of the study file (``map``, ...).
     """
     from nodes.source import conform, read_table
 
@@ -182,9 +182,7 @@ def holders_of(file: StudyFile, base: Path, runtime: Runtime, address: str | Non
 
     homeless = [name for name in file.holders if name not in file.deployment]
     if homeless:
-        raise SettingsRefused(
-            "study", [f"[deployment] has no place for holder '{name}'" for name in homeless]
-        )
+        raise SettingsRefused("study", [f"[deployment] has no place for holder '{name}'" for name in homeless])
     paths = {name: str((base / place.settings).absolute()) for name, place in file.deployment.items()}
     if address is None:
         require_ready(file, paths)
@@ -207,10 +205,7 @@ def require_ready(file: StudyFile, paths: Mapping[str, str]) -> None:
     if strangers:
         raise SettingsRefused(
             "study",
-            [
-                f"[deployment.{name}] the settings are of holder '{found}'"
-                for name, found in strangers.items()
-            ],
+            [f"[deployment.{name}] the settings are of holder '{found}'" for name, found in strangers.items()],
         )
 
 
@@ -224,11 +219,11 @@ def ray_holders(file: StudyFile, paths: Mapping[str, str], address: str | None) 
 
     start_ray(address, len(paths))
     try:
-        actors = {}
+        actors, actor_class = {}, cast(Any, HolderActor)
         for name, path in paths.items():
             resource = file.deployment[name].resource
             pinned = {"resources": {resource: 0.001}} if resource else {}
-            actors[name] = HolderActor.options(**pinned).remote(path)
+            actors[name] = actor_class.options(**pinned).remote(path)
         yield RayHolders(actors)
     finally:
         ray.shutdown()

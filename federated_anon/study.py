@@ -83,9 +83,7 @@ class Study(Section):
         if len(set(self.holders)) != len(self.holders):
             raise ValueError("holders: every name may stand there once only")
         if self.exposure == "sealed":
-            raise ValueError(
-                "exposure 'sealed' is not available in this version; use 'open' and read who learns what"
-            )
+            raise ValueError("exposure 'sealed' is not available in this version; use 'open' and read who learns what")
         return self
 
     @property

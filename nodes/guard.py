@@ -104,9 +104,7 @@ class Guard:
     def endorse(self, release: bytes) -> None:
         """Sign the digest of a finished release into the ledger."""
         if self._ledger is not None:
-            self._ledger.append(
-                {**_blank(self._last), "step": Step.CLOSE.value, "note": f"endorsed {release.hex()}"}
-            )
+            self._ledger.append({**_blank(self._last), "step": Step.CLOSE.value, "note": f"endorsed {release.hex()}"})
 
     def ledger_lines(self) -> list[str]:
         """The ledger of the study under way."""

@@ -233,9 +233,7 @@ class DataHolder:
         self._guard.require_first("partition", digest)
         wanted = [column for column in published if column.name in request.columns]
         quasi = [column for column in wanted if column.role is Role.QUASI]
-        veil = veiled_representatives(
-            block.table, quasi, request.groups, code.payload.cells, self._settings.identity
-        )
+        veil = veiled_representatives(block.table, quasi, request.groups, code.payload.cells, self._settings.identity)
         order = shuffle_within(request.groups, self._recall(StudyKey).value)
         others = [column.name for column in wanted if column.role is not Role.QUASI]
         self._remember(Released(veil.table, request.groups))

@@ -51,6 +51,7 @@ class HolderSettings:
 
     name: str
     identity: Identity
+    identity_file: Path
     ledger: Path
     source: Path
     missing: tuple[str, ...]
@@ -70,6 +71,7 @@ def load_settings(path: Path | str) -> HolderSettings:
     return HolderSettings(
         name=file.holder.name,
         identity=Identity.load(base / file.holder.identity),
+        identity_file=base / file.holder.identity,
         ledger=base / file.holder.ledger,
         source=base / file.source.path,
         missing=file.source.missing,

@@ -37,7 +37,13 @@ BLOCK = 1 << 24
 def read_declared(path: str | Path, columns: Sequence[Column], missing: Sequence[str] = MISSING) -> pa.Table:
     """The declared columns of a file, as declared; keys and categories keep their leading zeros."""
     text = {column.name for column in columns if column.kind in SPELLED or column.role is Role.KEY}
-    return conform(read_table(path, missing, text=text), columns)
+    table = read_table(path, missing, text=text)
+    undeclared = [name for name in table.column_names if name not in {column.name for column in columns}]
+    if undeclared:
+        raise DataRefused(
+            f"'{path}': columns without a role: {', '.join(undeclared)}; declare each, if only to drop it"
+        )
+    return conform(table, columns)
 
 
 def read_table(path: str | Path, missing: Sequence[str] = MISSING, *, text: Collection[str] = ()) -> pa.Table:

@@ -67,9 +67,7 @@ def trained(points: Points, request: TrainMap, study: Study, holder: str) -> Loc
         _require_units(request.lead, grid, len(points))
         initial, radius = lead_codebook(points, request.lead, grid), LEAD_RADIUS
     som = BatchSOM(grid.rows, grid.cols, passes=study.map.passes, start_radius=radius, initial=initial)
-    return _judged(
-        points, grid, som.fit(points, stream(study.seed, "map", holder)).codebook_, study.privacy.k
-    )
+    return _judged(points, grid, som.fit(points, stream(study.seed, "map", holder)).codebook_, study.privacy.k)
 
 
 def candidate(points: Points, current: LocalMap, request: Collaborate, study: Study) -> LocalMap:
@@ -100,20 +98,14 @@ def renumbered(current: LocalMap, order: Labels) -> LocalMap:
     return replace(current, codebook=codebook, units=order[current.units])
 
 
-def coded(
-    points: Points, current: LocalMap, partners: Sequence[Code], study: Study, holder: str
-) -> LocalCode:
+def coded(points: Points, current: LocalMap, partners: Sequence[Code], study: Study, holder: str) -> LocalCode:
     """The block's code: cells of at least k records, on what the partners' codes leave unexplained."""
 
     def partition(values: Points, least: int) -> Labels:
-        units = (
-            current.units if values is points else _residual_units(values, current.grid, least, study, holder)
-        )
+        units = current.units if values is points else _residual_units(values, current.grid, least, study, holder)
         if study.uses_cells:
             return make_cells(values, units, least, stream_seed(study.seed, "cells", holder))
-        return np.unique(merge_small_units(values, units, _means(values, units), least), return_inverse=True)[
-            1
-        ]
+        return np.unique(merge_small_units(values, units, _means(values, units), least), return_inverse=True)[1]
 
     if not study.uses_side_information:
         return LocalCode(plain_code(points, partition(points, study.privacy.k), study.privacy.k))
@@ -154,9 +146,7 @@ def _judged(points: Points, grid: Grid, codebook: Codebook, k: int) -> LocalMap:
 
 
 def _residual_units(values: Points, grid: Grid, least: int, study: Study, holder: str) -> Labels:
-    som = BatchSOM(grid.rows, grid.cols, passes=study.map.passes).fit(
-        values, stream(study.seed, "residual", holder)
-    )
+    som = BatchSOM(grid.rows, grid.cols, passes=study.map.passes).fit(values, stream(study.seed, "residual", holder))
     return merge_small_units(values, som.assign(values), som.codebook_, least)
 
 

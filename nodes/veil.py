@@ -1,8 +1,8 @@
 """Representatives, with noise on the few groups whose exact means would give a record away.
 
-The coordinator knows the means of cells and of groups; a record that is a bridge between the two partitions would follow
-from them exactly (``federated_anon.bridges``). For the fewest groups that break every such chain, each mean gets
-normal noise of the group's own standard deviation divided by its size: on the sum, which is what the chain
+The coordinator knows the means of cells and of groups; a record that is a bridge between the two partitions
+would follow from them exactly (``federated_anon.bridges``). For the fewest groups that break every such chain,
+each mean gets normal noise of the group's own standard deviation divided by its size: on the sum, which is what the chain
 uses, as much as the group's own spread.
 """
 

@@ -48,9 +48,7 @@ def wrap(key: bytes, own: X25519PrivateKey, partner: bytes, study: str, holder: 
 def unwrap(wrapped: bytes, own: X25519PrivateKey, partner: bytes, study: str, holder: str) -> bytes:
     """The inverse of ``wrap`` at ``holder``; raises if anyone touched the wrapped key."""
     try:
-        return ChaCha20Poly1305(_pair_key(own, partner, study, holder)).decrypt(
-            _NONCE, wrapped, study.encode()
-        )
+        return ChaCha20Poly1305(_pair_key(own, partner, study, holder)).decrypt(_NONCE, wrapped, study.encode())
     except InvalidTag:
         raise PolicyRefused("the study's key was changed on its way", Code.ROSTER) from None
 

@@ -46,9 +46,7 @@ class Identity:
                 f"identity key '{path}' cannot be used ({type(error).__name__}); make one with 'federated-anon keys'"
             ) from None
         if not isinstance(key, Ed25519PrivateKey):
-            raise StorageFailed(
-                f"identity key '{path}' is not an Ed25519 key; make one with 'federated-anon keys'"
-            )
+            raise StorageFailed(f"identity key '{path}' is not an Ed25519 key; make one with 'federated-anon keys'")
         return cls(key)
 
     def save(self, path: Path) -> None:

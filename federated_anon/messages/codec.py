@@ -64,9 +64,7 @@ def _array(dtype: Any) -> _Form:
 
 def _matrix(dtype: Any) -> _Form:
     values = _array(dtype)
-    type_ = pa.struct(
-        [pa.field("rows", pa.int64(), nullable=False), pa.field("values", values.type, nullable=False)]
-    )
+    type_ = pa.struct([pa.field("rows", pa.int64(), nullable=False), pa.field("values", values.type, nullable=False)])
 
     def pack(value: Any) -> dict[str, Any]:
         return {"rows": len(value), "values": values.pack(value)}
@@ -99,29 +97,27 @@ _FORMS: dict[Any, _Form] = {
 
 
 @functools.cache
-def _forms(kind: type[Any]) -> dict[str, _Form]:
+def _forms(kind: Any) -> dict[str, _Form]:
     hints = typing.get_type_hints(kind, include_extras=True)
     return {field.name: _FORMS[hints[field.name]] for field in fields(kind)}
 
 
 @functools.cache
-def _schema(kind: type[Any]) -> pa.Schema:
+def _schema(kind: Any) -> pa.Schema:
     return pa.schema([pa.field(name, form.type, nullable=False) for name, form in _forms(kind).items()])
 
 
 def encode_payload(payload: Any, head: dict[str, str] | None = None) -> bytes:
     """One frozen payload as an Arrow stream of one row."""
-    kind = type(payload)
+    kind: Any = type(payload)
     schema = _schema(kind).with_metadata(head)
-    columns = [
-        pa.array([form.pack(getattr(payload, name))], form.type) for name, form in _forms(kind).items()
-    ]
+    columns = [pa.array([form.pack(getattr(payload, name))], form.type) for name, form in _forms(kind).items()]
     if not columns:  # Arrow keeps no row count without columns; an empty payload is an empty table.
         return write_stream(schema.empty_table())
     return write_stream(pa.Table.from_arrays(columns, schema=schema))
 
 
-def decode_payload(content: bytes, kind: type[Any]) -> Any:
+def decode_payload(content: bytes, kind: Any) -> Any:
     """The payload of exactly this kind behind ``content``, or ``MessageRefused``."""
     if not read_schema(content).equals(_schema(kind)):
         raise MessageRefused(f"the fields are not those of {kind.__name__}")
@@ -139,9 +135,7 @@ def encode(message: Message) -> bytes:
     envelope = message.envelope
     kind = "refusal" if isinstance(message.payload, payloads.Refused) else type(message.payload).__name__
     values = (envelope.version, envelope.study, envelope.step.value, envelope.sender, envelope.sequence, kind)
-    return encode_payload(
-        message.payload, {key: str(value) for key, value in zip(_HEAD, values, strict=True)}
-    )
+    return encode_payload(message.payload, {key: str(value) for key, value in zip(_HEAD, values, strict=True)})
 
 
 def decode(content: bytes, kinds: dict[Step, type[Any]], *, largest: int = LARGEST) -> Message:

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from federated_anon.messages.envelope import Step
 
-Ints: TypeAlias = Annotated[NDArray[np.int32], "ints"]
-Floats: TypeAlias = Annotated[NDArray[np.float64], "floats"]
-Singles: TypeAlias = Annotated[NDArray[np.float32], "singles"]
+Ints: TypeAlias = Annotated[NDArray[np.integer[Any]], "ints"]
+Floats: TypeAlias = Annotated[NDArray[np.floating[Any]], "floats"]
+Singles: TypeAlias = Annotated[NDArray[np.floating[Any]], "singles"]
 Flags: TypeAlias = Annotated[NDArray[np.bool_], "flags"]
-IntMatrix: TypeAlias = Annotated[NDArray[np.int32], "int matrix"]
-Matrix: TypeAlias = Annotated[NDArray[np.float64], "matrix"]
+IntMatrix: TypeAlias = Annotated[NDArray[np.integer[Any]], "int matrix"]
+Matrix: TypeAlias = Annotated[NDArray[np.floating[Any]], "matrix"]
 Table: TypeAlias = Annotated[pa.Table, "table"]
 
 

@@ -39,7 +39,8 @@ class LocalSearch(Microaggregation):
     seed: int = 0
     start: Labels | None = None
     neighbours: int = NEIGHBOURS
-    heat: float = 0.3
+    heat: float = 0.03
+    most: int = 8
 
     def _group(self, points: Points) -> Labels:
         if self.steps < 0 or (self.seconds is not None and self.seconds <= 0):
@@ -58,7 +59,7 @@ class LocalSearch(Microaggregation):
         begun, done = time.monotonic(), 0
         while (progress := self._progress(done, time.monotonic() - begun)) < 1:
             batch = BATCH if self.seconds is not None else min(BATCH, self.steps - done)
-            explore(partition, near, self.k, batch, heat * (1 - progress), state, best, gain)
+            explore(partition, near, self.k, batch, heat * (1 - progress), state, best, gain, self.most)
             done += batch
         return compact(best)
 
@@ -98,10 +99,11 @@ def explore(
     state: NDArray[np.uint64],
     best: Labels,
     gain: Points,
+    most: int,
 ) -> None:
     """``steps`` steps at one heat; ``gain`` holds the change of SSE so far and that of ``best``."""
     n = len(partition.label)
-    torn, pool = np.empty(MOST_GROUPS + 1, np.int64), np.empty(MOST_GROUPS * (2 * k - 1), np.int64)
+    torn, pool = np.empty(most + 1, np.int64), np.empty(most * (2 * k - 1), np.int64)
     queue, queued = np.empty(n, np.int64), np.zeros(n, np.bool_)
     log = np.empty((64 * len(pool), 2), np.int64)
     for _ in range(steps):
@@ -140,7 +142,7 @@ def undo(partition: Partition, log: Labels, logged: int) -> None:
 def gather(partition: Partition, near: Labels, state: NDArray[np.uint64], torn: Labels) -> int:
     """Up to a random number of distinct groups around a random record, by a walk over neighbours."""
     record = draw(state, len(partition.label))
-    wanted, found = 2 + draw(state, MOST_GROUPS - 1), 1
+    wanted, found = 2 + draw(state, len(torn) - 2), 1
     torn[0] = partition.label[record]
     for _ in range(4 * MOST_GROUPS):
         group = torn[draw(state, found)]

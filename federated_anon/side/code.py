@@ -106,9 +106,7 @@ def cell_means(points: Points, cells: Labels) -> Codebook:
     return means
 
 
-def _corrected(
-    codes: Sequence[Code], base: Sequence[Points], i: int, correction: Correction | None
-) -> Points:
+def _corrected(codes: Sequence[Code], base: Sequence[Points], i: int, correction: Correction | None) -> Points:
     if correction is None:
         return base[i]
     features = features_beside(codes, base, i)

@@ -63,9 +63,7 @@ class SideFeatures:
         return np.concatenate(parts + [_indicate(cells, rows) for cells in self.indicators], axis=1)
 
 
-def side_features(
-    points: Sequence[Points], cells: Sequence[Labels], within: Labels, limit: int
-) -> SideFeatures | None:
+def side_features(points: Sequence[Points], cells: Sequence[Labels], within: Labels, limit: int) -> SideFeatures | None:
     """Features from the partners' code points and cells; what does not fit the ``limit`` is left out.
 
     First the standardised columns, then their hinges max(x - q, 0) at the quartiles q, then one indicator per
@@ -75,9 +73,7 @@ def side_features(
     width = columns.shape[1]
     if not 0 < width <= limit:
         return None
-    knots = (
-        np.quantile(columns, HINGES, axis=0) if width * (1 + len(HINGES)) <= limit else np.empty((0, width))
-    )
+    knots = np.quantile(columns, HINGES, axis=0) if width * (1 + len(HINGES)) <= limit else np.empty((0, width))
     room = limit - width * (1 + len(knots))
     return _centred(columns, knots, _coarse(cells, room), within)
 

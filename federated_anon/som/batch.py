@@ -53,7 +53,7 @@ class BatchSOM:
     def radii(self) -> NDArray[np.float64]:
         """Radius of each pass; a single pass uses the last radius."""
         start = max(self.rows, self.cols) / 2 if self.start_radius is None else self.start_radius
-        return np.geomspace(max(start, self.end_radius), self.end_radius, self.passes)[-self.passes :]
+        return np.geomspace(self.end_radius, max(start, self.end_radius), self.passes)[::-1]
 
     def fit(self, X: Points, rng: Generator) -> Self:
         """Train on (n, d) records; ``rng`` draws the subsample."""
@@ -87,10 +87,11 @@ class BatchSOM:
         if self.dtype not in DTYPES:
             raise DataRefused(f"dtype must be one of {', '.join(DTYPES)}, got {self.dtype!r}")
         if self.passes < 1 or self.end_radius <= 0 or self.subsample < 0 or self.full_passes < 0:
-            raise DataRefused(
-                "passes and end_radius must be positive, subsample and full_passes not negative"
-            )
-        return require_points(X).astype(self.dtype, copy=False)
+            raise DataRefused("passes and end_radius must be positive, subsample and full_passes not negative")
+        points = require_points(X)
+        if np.abs(points).max() * points.shape[1] > np.sqrt(np.finfo(self.dtype).max) / 4:
+            raise DataRefused(f"X holds values whose squares exceed {self.dtype}: standardise its columns")
+        return points.astype(self.dtype, copy=False)
 
     def _sample(self, points: Points, rng: Generator) -> Points:
         wanted = self.subsample * self.grid.units
@@ -102,9 +103,7 @@ class BatchSOM:
         if self.initial is None:
             return principal_plane(points, self.grid)
         if np.shape(self.initial) != (self.grid.units, points.shape[1]):
-            raise DataRefused(
-                f"initial must be {self.grid.units} x {points.shape[1]}, got {np.shape(self.initial)}"
-            )
+            raise DataRefused(f"initial must be {self.grid.units} x {points.shape[1]}, got {np.shape(self.initial)}")
         return np.asarray(self.initial).astype(self.dtype)
 
 
@@ -118,7 +117,8 @@ def train_pass(points: Points, codebook: Codebook, grid: Grid, radius: float) ->
 def principal_plane(points: Points, grid: Grid) -> Codebook:
     """Prototypes on the plane of the two widest principal axes, one standard deviation each way."""
     centre = points.mean(axis=0, dtype=float)
-    values, vectors = np.linalg.eigh(np.cov(points, rowvar=False, dtype=float).reshape(points.shape[1], -1))
+    gaps = points - centre
+    values, vectors = np.linalg.eigh(gaps.T @ gaps / len(points))
     reach = vectors * np.sqrt(np.maximum(values, 0))
     reach = reach * np.where(reach.sum(axis=0) < 0, -1.0, 1.0)
     sides = np.maximum(np.array([grid.rows, grid.cols]) - 1, 1)

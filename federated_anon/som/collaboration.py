@@ -109,9 +109,7 @@ def _products(points: Points, own: Labels, partner: Labels, grid: Grid, radius: 
     weight = np.exp(-np.einsum("ij,ij->i", gap, gap) / (2 * radius**2))
     middle = (places[own] + places[partner]) @ np.array([2 * grid.cols - 1, 1])
     weighted = np.column_stack([weight, np.asarray(points, dtype=float) * weight[:, None]])
-    doubled = unit_statistics(
-        weighted, middle.astype(np.int64), (2 * grid.rows - 1) * (2 * grid.cols - 1)
-    ).sums
+    doubled = unit_statistics(weighted, middle.astype(np.int64), (2 * grid.rows - 1) * (2 * grid.cols - 1)).sums
     spread = convolve(
         doubled.reshape(2 * grid.rows - 1, 2 * grid.cols - 1, -1),
         _midpoint_kernel(grid.rows, radius),

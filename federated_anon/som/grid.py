@@ -39,17 +39,13 @@ class Grid:
 
     def kernel(self, radius: float) -> NDArray[np.float64]:
         r"""(units, units): :math:`K_{ab} = \exp(-\lVert a - b \rVert^2 / T^2)` for small maps."""
-        return np.asarray(
-            np.kron(axis_kernel(self.rows, radius), axis_kernel(self.cols, radius)), dtype=float
-        )
+        return np.asarray(np.kron(axis_kernel(self.rows, radius), axis_kernel(self.cols, radius)), dtype=float)
 
     def smooth(self, values: NDArray[np.floating], radius: float) -> NDArray[np.float64]:
         """``kernel(radius) @ values`` for (units, m) values, axis by axis: O(units * (rows + cols) * m)."""
         along_rows = axis_kernel(self.rows, radius)
         along_cols = axis_kernel(self.cols, radius)
-        return convolve(values.reshape(self.rows, self.cols, -1), along_rows, along_cols).reshape(
-            self.units, -1
-        )
+        return convolve(values.reshape(self.rows, self.cols, -1), along_rows, along_cols).reshape(self.units, -1)
 
 
 def axis_kernel(length: int, radius: float) -> NDArray[np.float64]:

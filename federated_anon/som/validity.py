@@ -30,9 +30,7 @@ def davies_bouldin(points: Points, labels: Labels, codebook: Codebook | None = N
     present, members = np.unique(groups, return_inverse=True)
     if len(present) < 2:
         return float("inf")
-    centres = (
-        group_centres(records, members) if codebook is None else np.asarray(codebook, dtype=float)[present]
-    )
+    centres = group_centres(records, members) if codebook is None else np.asarray(codebook, dtype=float)[present]
     distances = distances_to(records, centres, members)
     spread = np.bincount(members, distances) / np.bincount(members)
     return float(worst_similarity(centres, spread).mean())

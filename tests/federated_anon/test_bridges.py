@@ -43,9 +43,7 @@ def test_exactly_the_bridges_are_determined(block):
     for seed in range(100 * block, 100 * block + 100):
         cells, groups = random_partitions(seed)
         everything = np.ones(groups.max() + 1, dtype=bool)
-        np.testing.assert_array_equal(
-            determined(equations(cells, groups, everything)), bridges(cells, groups)
-        )
+        np.testing.assert_array_equal(determined(equations(cells, groups, everything)), bridges(cells, groups))
 
 
 @pytest.mark.parametrize("block", range(8))
