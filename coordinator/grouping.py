@@ -13,11 +13,12 @@ from federated_anon.arrays import Labels, Points
 from federated_anon.errors import MessageRefused
 from federated_anon.messages.payloads import Coded, Corrected
 from federated_anon.methods import Grouping
-from federated_anon.microaggregation import best_groups, group_means, merge_small_units, split_large_groups
+from federated_anon.microaggregation import best_groups, merge_small_units, split_large_groups
 from federated_anon.privacy import smallest_class
 from federated_anon.seeds import stream, stream_seed
 from federated_anon.side import Code, Correction, rebuild
 from federated_anon.som import BatchSOM, Grid
+from federated_anon.som.validity import group_centres
 from federated_anon.study import Study
 
 
@@ -78,7 +79,7 @@ def global_map_groups(study: Study, points: Points) -> Grouped:
 
 def merged(groups: Labels, failing: np.ndarray, points: Points) -> Labels:
     """Join every failing group with the group whose centre is nearest; groups are numbered anew without gaps."""
-    centres = group_means(points, groups)
+    centres = group_centres(points, groups)
     _, nearest = cKDTree(centres).query(centres[failing], k=2)
     joined = DisjointSet(range(len(centres)))
     for group, pair in zip(np.flatnonzero(failing), nearest, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -324,6 +325,8 @@ def guarded(command: Callable[[], Any]) -> int:
         error.show()
         return int(error.exit_code)
     except Exception as error:
-        console.errors.print(f"[bold red]Unexpected fault:[/] {type(error).__name__}; --help lists the exit codes.")
-        logging.getLogger(__name__).debug("fault", exc_info=True)
+        if os.environ.get("FEDERATED_ANON_DEBUG"):
+            raise
+        told = f"{type(error).__name__}; FEDERATED_ANON_DEBUG=1 shows where"
+        console.errors.print(f"[bold red]Unexpected fault:[/] {told}")
         return 1

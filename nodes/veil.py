@@ -2,8 +2,8 @@
 
 The coordinator knows the means of cells and of groups; a record that is a bridge between the two partitions
 would follow from them exactly (``federated_anon.bridges``). For the fewest groups that break every such chain,
-each mean gets normal noise of the group's own standard deviation divided by its size: on the sum, which is what the chain
-uses, as much as the group's own spread.
+each mean gets normal noise of the group's own standard deviation divided by its size: on the sum, which is what
+the chain uses, as much as the group's own spread.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ def test_a_study_file_is_read_with_defaults(tmp_path):
 def test_all_faults_come_in_one_message_with_known_keys(tmp_path):
     text = refused(
         tmp_path,
-        'name = "trial"\nholders = ["north"]\nmethod = "magic"\n[privacy]\nk = 1\n[map]\nrow = 3\n[collaboration]\nalign = 7\n',
+        'name = "trial"\nholders = ["north"]\nmethod = "magic"\n'
+        "[privacy]\nk = 1\n[map]\nrow = 3\n[collaboration]\nalign = 7\n",
     )
     assert "4 faults" in text
     assert "[map] unknown key 'row'; known keys: cols, passes, rows, scale" in text

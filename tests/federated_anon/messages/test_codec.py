@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from federated_anon.errors import Code, FederatedAnonError, MessageRefused
+from federated_anon.errors import Code, MessageRefused
 from federated_anon.messages import Envelope, Message, Step, decode, encode
 from federated_anon.messages import payloads as p
 from federated_anon.messages.arrow import read_stream
@@ -202,10 +202,10 @@ def test_random_bytes_are_refused(content):
 
 
 def _decode_or_refuse(content: bytes) -> None:
+    """Any other exception than a refusal goes through and fails the test."""
     try:
         message = decode(content, p.REQUESTS)
-    except FederatedAnonError as error:
-        assert isinstance(error, MessageRefused)
-    else:
-        assert isinstance(message.payload, p.MakeRelease)
-        assert message.payload.groups.dtype == np.int32
+    except MessageRefused:
+        return
+    assert isinstance(message.payload, p.MakeRelease)
+    assert message.payload.groups.dtype == np.int32
