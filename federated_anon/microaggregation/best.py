@@ -41,8 +41,8 @@ def best_groups(
 ) -> Grouping:
     """Groups of k to 2k-1 records of least loss.
 
-    Below ``large`` records: MDAV, descent, then ``budget`` search steps per group. From there on: blocks,
-    each searched for a fiftieth of that. Same seed and budget, same labels, on any number of threads.
+    Below ``large`` records: MDAV, descent, then ``budget`` search steps per group. From there on: blocks, with
+    a hundredth of that in each of three sweeps. Same seed and budget, same labels, on any number of threads.
     """
     accepted = prepared(points, k, weights)
     if len(accepted) < large:
@@ -50,5 +50,5 @@ def best_groups(
         labels = LocalSearch(k, steps=int(budget * (len(accepted) // k)), seed=seed)._group(accepted)
     else:
         route = Route.BLOCKS
-        labels = Blocked(k, steps=budget / 50, seed=seed)._group(accepted)
+        labels = Blocked(k, steps=budget / 100, seed=seed)._group(accepted)
     return Grouping(labels, route, information_loss(accepted, labels))

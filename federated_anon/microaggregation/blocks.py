@@ -36,8 +36,8 @@ class Blocked(Microaggregation):
 
     method: Microaggregation | None = None
     cell: int = 1024
-    sweeps: int = 2
-    steps: float = 1.0
+    sweeps: int = 3
+    steps: float = 0.5
     seed: int = 0
 
     def _group(self, points: Points) -> Labels:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from federated_anon.arrays import Labels, Points
-from federated_anon.microaggregation.compiled import compiled
+from federated_anon.microaggregation.compiled import compiled, vectorised
 
 
 class Partition(NamedTuple):
@@ -63,7 +63,7 @@ def transfer(partition: Partition, record: int, target: int) -> None:
         total(partition, target)
 
 
-@compiled
+@vectorised
 def total(partition: Partition, group: int) -> None:
     """Sum a group afresh: long searches would otherwise drift by rounding."""
     row = partition.sums[group]
@@ -74,7 +74,7 @@ def total(partition: Partition, group: int) -> None:
             row[column] += record[column]
 
 
-@compiled
+@vectorised
 def group_error(partition: Partition, group: int) -> float:
     """SSE of one group."""
     error, count = 0.0, partition.size[group]

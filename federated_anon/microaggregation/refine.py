@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federated_anon.arrays import Labels, Points
-from federated_anon.microaggregation.compiled import compiled
+from federated_anon.microaggregation.compiled import compiled, vectorised
 from federated_anon.microaggregation.estimator import Microaggregation
 from federated_anon.microaggregation.loss import compact
 from federated_anon.microaggregation.mdav import mdav_labels
@@ -107,7 +107,7 @@ def descend(
     return change, logged
 
 
-@compiled
+@vectorised
 def best_change(partition: Partition, near: Labels, k: int, record: int) -> tuple[float, int, int]:
     """The move (other = -1) or swap that lowers SSE most, as (change, group, other)."""
     label, count = partition.label, partition.size
@@ -141,7 +141,7 @@ def tried(label: Labels, near: Labels, record: int, t: int) -> bool:
     return False
 
 
-@compiled
+@vectorised
 def moved(partition: Partition, record: int, a: int, b: int) -> float:
     """Change of SSE if the record leaves group a for group b."""
     size, room = partition.size[a], partition.size[b]
@@ -155,7 +155,7 @@ def moved(partition: Partition, record: int, a: int, b: int) -> float:
     return room / (room + 1) * apart - size / max(size - 1, 1) * away
 
 
-@compiled
+@vectorised
 def swapped(x: Points, y: Points, axis: Points, shares: float) -> float:
     """Change of SSE if x and y change places; ``axis`` points from the mean of x's group to that of y's."""
     along, square = 0.0, 0.0

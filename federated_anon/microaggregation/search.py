@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from federated_anon.arrays import Labels, Points
 from federated_anon.errors import DataRefused
-from federated_anon.microaggregation.compiled import compiled
+from federated_anon.microaggregation.compiled import compiled, vectorised
 from federated_anon.microaggregation.estimator import Microaggregation
 from federated_anon.microaggregation.loss import compact
 from federated_anon.microaggregation.mdav import mdav_labels
@@ -20,14 +20,14 @@ from federated_anon.microaggregation.refine import NEIGHBOURS, descend, settle
 from federated_anon.microaggregation.split import split_large_groups
 
 BATCH = 2000
-MOST_GROUPS = 8
+MOST_GROUPS = 4
 
 
 @dataclass
 class LocalSearch(Microaggregation):
     """Iterated local search on SSE with sizes in k..2k-1, from ``start`` or from MDAV; anytime and seeded.
 
-    A step takes 2 to 8 groups around a random record, regroups their records around random seeds, descends as
+    A step takes 2 to 4 groups around a random record, regroups their records around random seeds, descends as
     ``Refine`` does, and is undone unless SSE falls or, early in the search, rises little: the accepted rise
     is exponential with a mean that shrinks linearly to 0 at the end of the budget (simulated annealing). The
     best partition met is the result. The budget is ``steps``, so that results repeat, or ``seconds`` where
@@ -39,8 +39,7 @@ class LocalSearch(Microaggregation):
     seed: int = 0
     start: Labels | None = None
     neighbours: int = NEIGHBOURS
-    heat: float = 0.03
-    most: int = 8
+    heat: float = 0.1
 
     def _group(self, points: Points) -> Labels:
         if self.steps < 0 or (self.seconds is not None and self.seconds <= 0):
@@ -59,7 +58,7 @@ class LocalSearch(Microaggregation):
         begun, done = time.monotonic(), 0
         while (progress := self._progress(done, time.monotonic() - begun)) < 1:
             batch = BATCH if self.seconds is not None else min(BATCH, self.steps - done)
-            explore(partition, near, self.k, batch, heat * (1 - progress), state, best, gain, self.most)
+            explore(partition, near, self.k, batch, heat * (1 - progress), state, best, gain)
             done += batch
         return compact(best)
 
@@ -99,11 +98,10 @@ def explore(
     state: NDArray[np.uint64],
     best: Labels,
     gain: Points,
-    most: int,
 ) -> None:
     """``steps`` steps at one heat; ``gain`` holds the change of SSE so far and that of ``best``."""
     n = len(partition.label)
-    torn, pool = np.empty(most + 1, np.int64), np.empty(most * (2 * k - 1), np.int64)
+    torn, pool = np.empty(MOST_GROUPS + 1, np.int64), np.empty(MOST_GROUPS * (2 * k - 1), np.int64)
     queue, queued = np.empty(n, np.int64), np.zeros(n, np.bool_)
     log = np.empty((64 * len(pool), 2), np.int64)
     for _ in range(steps):
@@ -142,7 +140,7 @@ def undo(partition: Partition, log: Labels, logged: int) -> None:
 def gather(partition: Partition, near: Labels, state: NDArray[np.uint64], torn: Labels) -> int:
     """Up to a random number of distinct groups around a random record, by a walk over neighbours."""
     record = draw(state, len(partition.label))
-    wanted, found = 2 + draw(state, len(torn) - 2), 1
+    wanted, found = 2 + draw(state, MOST_GROUPS - 1), 1
     torn[0] = partition.label[record]
     for _ in range(4 * MOST_GROUPS):
         group = torn[draw(state, found)]
@@ -191,7 +189,7 @@ def resize(partition: Partition, k: int, torn: Labels, groups: int, size: int, s
     return groups
 
 
-@compiled
+@vectorised
 def rebuild(
     partition: Partition,
     k: int,
@@ -224,7 +222,7 @@ def rebuild(
     return place_rest(partition, k, torn, groups, pool, left)
 
 
-@compiled
+@vectorised
 def outermost(points: Points, pool: Labels, left: int) -> int:
     """Position of the free record farthest from the mean of the free records."""
     centre = np.zeros(points.shape[1])
@@ -242,7 +240,7 @@ def outermost(points: Points, pool: Labels, left: int) -> int:
     return pick
 
 
-@compiled
+@vectorised
 def place_rest(partition: Partition, k: int, torn: Labels, groups: int, pool: Labels, left: int) -> bool:
     """Each free record joins the nearest of the groups with room; whether all of them found one."""
     for i in range(left):
