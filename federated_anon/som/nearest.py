@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,37 +11,36 @@ from federated_anon.arrays import Codebook, Labels, Points
 from federated_anon.som.parallel import map_chunks, slices
 
 CELLS = 1 << 19
-"""Distances held at once by a thread; they stay in its cache."""
+"""Distances a thread holds at once; they stay in its cache."""
+
+BLOCKS = 16
+"""Blocks of records a thread takes at a time, over one set of buffers."""
 
 
 def assign_units(points: Points, codebook: Codebook) -> Labels:
-    r"""Unit of the nearest prototype, :math:`\arg\max_j x \cdot w_j - \lVert w_j \rVert^2 / 2`; ties to the
-    lowest.
+    r"""Unit of the nearest prototype, :math:`\arg\max_j x \cdot w_j - \lVert w_j \rVert^2 / 2`; ties to the lowest.
 
     Computed in the precision of ``codebook``; ``points`` is (n, d), ``codebook`` (units, d).
     """
-    prototypes, offsets = _prepared(codebook)
     units = np.empty(len(points), dtype=np.int64)
 
-    def assign(rows: slice) -> None:
-        _affinity(points[rows], prototypes, offsets).argmax(axis=1, out=units[rows])
+    def best(rows: slice, affinity: Points) -> None:
+        affinity.argmax(axis=1, out=units[rows])
 
-    map_chunks(assign, slices(len(points), max(1, CELLS // len(codebook))))
+    _scan(points, codebook, best)
     return units
 
 
 def two_nearest(points: Points, codebook: Codebook) -> tuple[Labels, Labels]:
     """Best and second best matching unit of each record; a map of one unit repeats it."""
-    prototypes, offsets = _prepared(codebook)
+    first, second = np.empty((2, len(points)), dtype=np.int64)
 
-    def pair(rows: slice) -> NDArray[np.int64]:
-        affinity = _affinity(points[rows], prototypes, offsets)
-        first = affinity.argmax(axis=1)
-        np.put_along_axis(affinity, first[:, None], -np.inf, axis=1)
-        return np.stack([first, affinity.argmax(axis=1)])
+    def best_two(rows: slice, affinity: Points) -> None:
+        affinity.argmax(axis=1, out=first[rows])
+        np.put_along_axis(affinity, first[rows, None], -np.inf, axis=1)
+        affinity.argmax(axis=1, out=second[rows])
 
-    pairs = map_chunks(pair, slices(len(points), max(1, CELLS // len(codebook))))
-    first, second = np.concatenate(pairs, axis=1)
+    _scan(points, codebook, best_two)
     return first, second
 
 
@@ -55,12 +56,21 @@ def distances_to(points: Points, codebook: Codebook, units: Labels) -> NDArray[n
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def _prepared(codebook: Codebook) -> tuple[Codebook, Codebook]:
+def _scan(points: Points, codebook: Codebook, take: Callable[[slice, Points], None]) -> None:
+    """Give ``take`` the affinities x.w - |w|^2/2 of block after block of records; it may overwrite them."""
     offsets = np.einsum("ij,ij->i", codebook, codebook, dtype=float) / 2
-    return np.ascontiguousarray(codebook.T), offsets.astype(codebook.dtype)
+    prototypes = np.vstack([codebook.T, offsets]).astype(codebook.dtype)
+    width, units = prototypes.shape
+    size = max(1, CELLS // units)
 
+    def scan(rows: slice) -> None:
+        records = np.full((size, width), -1, dtype=prototypes.dtype)
+        affinity = np.empty((size, units), dtype=prototypes.dtype)
+        for start in range(rows.start, rows.stop, size):
+            block = slice(start, min(start + size, rows.stop))
+            filled = block.stop - block.start
+            records[:filled, :-1] = points[block]
+            np.matmul(records[:filled], prototypes, out=affinity[:filled])
+            take(block, affinity[:filled])
 
-def _affinity(points: Points, prototypes: Codebook, offsets: Codebook) -> Points:
-    affinity = np.asarray(points, dtype=prototypes.dtype) @ prototypes
-    affinity -= offsets
-    return affinity
+    map_chunks(scan, slices(len(points), size * BLOCKS))
