@@ -75,7 +75,7 @@ def test_a_lost_holder_that_stays_lost_is_named(tmp_path):
         Driver(STUDY, Gone()).run()
 
 
-@pytest.mark.parametrize("last", [Step.ENROL, Step.MAP, Step.CODE, Step.RELEASE])
+@pytest.mark.parametrize("last", [Step.ENROL, Step.ALIGN, Step.CORRECT, Step.RELEASE])
 def test_a_study_goes_on_from_its_checkpoints(tmp_path, undisturbed, last):
     holders = make_holders(tmp_path / "data")
     kept = Checkpoints(tmp_path / "kept", STUDY.digest)
