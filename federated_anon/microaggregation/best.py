@@ -41,8 +41,9 @@ def best_groups(
 ) -> Grouping:
     """Groups of k to 2k-1 records of least loss.
 
-    Below ``large`` records: MDAV, descent, then ``budget`` search steps per group. From there on: blocks, with
-    a hundredth of that in each of three sweeps. Same seed and budget, same labels, on any number of threads.
+    Below ``large`` records: MDAV, descent, then ``budget`` search steps per group. From there on: blocks, whose
+    three sweeps share half as many steps as the largest small table gets, but never fewer than a hundredth of
+    ``budget`` per group. Same seed and budget, same labels, on any number of threads.
     """
     accepted = prepared(points, k, weights)
     if len(accepted) < large:
@@ -50,5 +51,6 @@ def best_groups(
         labels = LocalSearch(k, steps=int(budget * (len(accepted) // k)), seed=seed)._group(accepted)
     else:
         route = Route.BLOCKS
-        labels = Blocked(k, steps=budget / 100, seed=seed)._group(accepted)
+        steps = budget * max(0.01, large / len(accepted) / 6)
+        labels = Blocked(k, steps=steps, seed=seed)._group(accepted)
     return Grouping(labels, route, information_loss(accepted, labels))
