@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError
+from ray.exceptions import ActorDiedError, RayActorError
 
 from federated_anon.errors import HolderLate
 
-LIVENESS = 0.2  # Seconds between looks, so that an interruption is noticed at once.
+GLANCE = 0.2  # Seconds between looks, so that an interruption is noticed at once.
 
 
 class RayHolders:
@@ -25,23 +26,38 @@ class RayHolders:
         return cls({holder: ray.get_actor(actor, namespace=namespace) for holder, actor in names.items()})
 
     def ask(self, requests: Mapping[str, bytes], timeout: float) -> dict[str, bytes | None]:
-        """Send to all, then gather whatever order they finish in."""
+        """Send to all, then gather in whatever order they finish; one whose actor died is waited for, then lost."""
         pending = {self._actors[name].answer.remote(request): name for name, request in requests.items()}
-        replies: dict[str, bytes | None] = {}
-        waited = 0.0
-        while pending:
-            ready, _ = ray.wait(list(pending), num_returns=len(pending), timeout=LIVENESS)
-            for reference in ready:
-                replies[pending.pop(reference)] = _reply(reference)
-            waited += LIVENESS
-            if pending and waited > timeout:
-                late = ", ".join(sorted(pending.values()))
-                raise HolderLate(f"no answer within {timeout:.0f} s from: {late}; is its process running?")
+        replies = self._gathered(pending, timeout)
+        for name, reply in replies.items():
+            if reply is None:
+                self._gathered({self._actors[name].__ray_ready__.remote(): name}, timeout, again=True)
         return {name: replies[name] for name in requests}
 
+    def _gathered(self, pending: dict[Any, str], timeout: float, again: bool = False) -> dict[str, bytes | None]:
+        """Results by name; with ``again``, a call that met an absent actor is repeated until it is back."""
+        replies: dict[str, bytes | None] = {}
+        until = time.monotonic() + timeout
+        while pending:
+            ready, _ = ray.wait(list(pending), num_returns=len(pending), timeout=GLANCE)
+            for reference in ready:
+                name = pending.pop(reference)
+                replies[name], is_away = _result(reference)
+                if is_away and again:
+                    time.sleep(GLANCE)
+                    pending[self._actors[name].__ray_ready__.remote()] = name
+            if pending and time.monotonic() > until:
+                late = ", ".join(sorted(set(pending.values())))
+                raise HolderLate(
+                    f"no answer within {timeout:.0f} s from: {late}; is its node up and its actor running?"
+                )
+        return replies
 
-def _reply(reference: Any) -> bytes | None:
+
+def _result(reference: Any) -> tuple[bytes | None, bool]:
+    """A call's result if it was bytes, and whether it met an actor that is away and may come back."""
     try:
-        return bytes(ray.get(reference))
-    except RayActorError:
-        return None
+        value = ray.get(reference)
+    except RayActorError as error:
+        return None, not isinstance(error, ActorDiedError)
+    return (bytes(value) if isinstance(value, bytes) else None), False

@@ -219,12 +219,13 @@ def ray_holders(file: StudyFile, paths: Mapping[str, str], address: str | None) 
 
     start_ray(address, len(paths))
     try:
-        actors, actor_class = {}, cast(Any, HolderActor)
+        actors = []
+        names = {name: f"{file.name}-{file.study.digest[:8]}-{name}" for name in paths}
         for name, path in paths.items():
             resource = file.deployment[name].resource
             pinned = {"resources": {resource: 0.001}} if resource else {}
-            actors[name] = actor_class.options(**pinned).remote(path)
-        yield RayHolders(actors)
+            actors.append(cast(Any, HolderActor).options(name=names[name], **pinned).remote(path))
+        yield RayHolders.found(names, NAMESPACE)
     finally:
         ray.shutdown()
 

@@ -10,7 +10,7 @@ from nodes.holder import DataHolder
 from nodes.settings import HolderSettings, load_settings
 
 
-@ray.remote(num_cpus=1, max_restarts=1, max_task_retries=0)
+@ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=0)
 class HolderActor:
     """A holder that Ray keeps alive; only bytes cross its boundary."""
 

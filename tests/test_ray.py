@@ -1,0 +1,92 @@
+"""The same study on Ray: a cluster of four nodes with each holder on its own, and an actor that dies."""
+
+import os
+
+import pytest
+
+from federated_anon.demo import write_organisations
+from federated_anon.errors import HolderLate, HolderRefused
+from federated_anon.people import organisations
+from federated_anon.simulate import run
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+ray = pytest.importorskip("ray")
+PEOPLE, SEED = 400, 5
+
+
+def written(folder, pinned: bool):
+    """Three organisations' own files: other orders, partial overlap, one with ids in capitals."""
+    study = write_organisations(folder, organisations(PEOPLE, SEED), SEED)
+    if pinned:
+        text = study.read_text()
+        for name in ("hospital", "insurer", "registry"):
+            line = f'settings = "{name}/settings.toml"'
+            text = text.replace(line, f'{line}\nresource = "{name}"')
+        study.write_text(text)
+    return study
+
+
+@pytest.fixture(scope="module")
+def in_process(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("in-process")
+    return run(written(folder / "data", pinned=False), folder / "run", runtime="in-process")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A head and three nodes on this machine, each data node with a resource that bears its holder's name."""
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    for name in ("hospital", "insurer", "registry"):
+        made.add_node(num_cpus=1, resources={name: 1}, object_store_memory=80 * 2**20)
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+def test_four_nodes_give_the_same_bytes_as_one_process(cluster, tmp_path, in_process):
+    left = []
+    result = run(
+        written(tmp_path / "data", pinned=True),
+        tmp_path / "run",
+        address=cluster.address,
+        listen=lambda progress: left.append(ray.available_resources()) if progress.step == "code" else None,
+    )
+    for name in ("release.parquet", "release.csv", "report.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (in_process.folder / name).read_bytes()
+    assert result.summary["k_reached"] >= 5
+    for name in ("hospital", "insurer", "registry"):
+        assert left[0][name] < 1, "the holder's actor sits on the node that has its resource"
+
+
+def test_an_actor_that_is_killed_comes_back_and_the_release_is_the_same(cluster, tmp_path, in_process):
+    killed = []
+
+    def kill_once(progress):
+        if progress.step == "constrain" and not killed:
+            killed.append(True)
+            actors = [a for a in ray.util.list_named_actors(all_namespaces=True) if a["name"].endswith("insurer")]
+            actor = ray.get_actor(actors[0]["name"], namespace=actors[0]["namespace"])
+            ray.kill(actor, no_restart=False)
+
+    result = run(written(tmp_path / "data", pinned=True), address=cluster.address, listen=kill_once)
+    assert killed
+    assert result.table.equals(in_process.table)
+    assert result.report == in_process.report
+
+
+def test_a_node_that_nobody_has_is_named_when_time_is_up(cluster, tmp_path):
+    study = written(tmp_path / "data", pinned=True)
+    study.write_text(study.read_text().replace('resource = "registry"', 'resource = "atlantis"'))
+    with pytest.raises(HolderLate, match="registry"):
+        run(study, tmp_path / "run", address=cluster.address, timeout=6)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_actor_that_cannot_start_is_named_at_once(cluster, tmp_path):
+    study = written(tmp_path / "data", pinned=True)
+    (tmp_path / "data" / "registry" / "identity.key").unlink()
+    with pytest.raises(HolderRefused, match="registry"):
+        run(study, tmp_path / "run", address=cluster.address, timeout=60)
+    assert not (tmp_path / "run").exists()
