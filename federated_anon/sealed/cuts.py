@@ -1,0 +1,210 @@
+"""The best split of one group by one holder's columns: cuts along directions, then two means of bounded size."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federated_anon.arrays import Labels, Points, Weights
+from federated_anon.microaggregation.compiled import compiled
+from federated_anon.sealed.directions import dot, leading_directions
+
+SLIGHT = 1e-9
+
+Sides = NDArray[np.uint8]
+"""(n,): 0 for the first part of a split, 1 for the second."""
+
+
+class Sorted(NamedTuple):
+    """A holder's table in its canonical order, and the way there and back."""
+
+    points: Points  # (n, d)
+    order: Labels  # (n,) the record at each position
+    rank: Labels  # (n,) the position of each record
+
+
+class Search(NamedTuple):
+    """How to search, as compiled code takes it."""
+
+    k: int
+    directions: int
+    refinements: int
+    waste_free: int
+    sample: int
+    shrink: Weights  # (n // k + 1,) see SplitRules.shrinkage
+
+
+@compiled
+def split(points: Points, positions: Labels, search: Search, sides: Sides) -> float:
+    r"""Fill ``sides`` with the best split of the records at ``positions``; gives the fall of SSE it brings.
+
+    .. math:: \Delta = \frac{n_0 n_1}{n} \lVert \bar{x}_0 - \bar{x}_1 \rVert^2
+
+    a function of the means of both parts alone, each of at least k records.
+    """
+    step = 1 + (len(positions) - 1) // max(search.sample, 2 * search.waste_free * search.k)
+    rows = centred(points, positions, step)
+    if step == 1:
+        order, size = best_cut(rows, 1, search)
+        sides[:] = 1
+        for place in range(size):
+            sides[order[place]] = 0
+    else:
+        divide(rows, step, search, sides)
+    return gain(rows, sides)
+
+
+@compiled
+def centred(points: Points, positions: Labels, step: int) -> Points:
+    """The records less the mean of every ``step``-th of them."""
+    n, d = len(positions), points.shape[1]
+    rows, centre = np.empty((n, d)), np.zeros(d)
+    for record in range(n):
+        rows[record] = points[positions[record]]
+    count = 0
+    for record in range(0, n, step):
+        count += 1
+        for column in range(d):
+            centre[column] += rows[record, column]
+    centre /= count
+    for record in range(n):
+        for column in range(d):
+            rows[record, column] -= centre[column]
+    return rows
+
+
+@compiled
+def best_cut(rows: Points, step: int, search: Search) -> tuple[Labels, int]:
+    """Order of the rows, and how many of them come before the cut, of the least predicted SSE.
+
+    Each direction is followed by size-constrained 2-means: project on the difference of the two means, cut again, for
+    as long as the score falls. Rows that are all alike are halved.
+    """
+    n, d = rows.shape
+    axes = leading_directions(rows, search.directions)
+    squares = np.empty(n)
+    for record in range(n):
+        squares[record] = dot(rows[record], rows[record])
+    order, size, least = np.arange(n), n // 2, np.inf
+    scores, axis = np.empty(n), np.empty(d)
+    for number in range(len(axes)):
+        axis[:] = axes[number]
+        before = np.inf
+        for _ in range(search.refinements):
+            project(rows, axis, scores)
+            tried = np.argsort(scores, kind="mergesort")
+            cost, place = scan(rows, squares, tried, step, search)
+            if cost >= before * (1 - SLIGHT):
+                break
+            before = cost
+            if cost < least:
+                least, size, order = cost, place, tried
+            total(rows, tried[:place], axis)
+    return order, size
+
+
+@compiled
+def project(rows: Points, axis: Points, scores: Points) -> None:
+    """Inner products of the rows with ``axis``."""
+    for record in range(len(rows)):
+        scores[record] = dot(rows[record], axis)
+
+
+@compiled
+def total(rows: Points, chosen: Labels, out: Points) -> None:
+    """Sum of the chosen rows."""
+    out[:] = 0.0
+    for record in chosen:
+        for column in range(len(out)):
+            out[column] += rows[record, column]
+
+
+@compiled
+def scan(rows: Points, squares: Points, order: Labels, step: int, search: Search) -> tuple[float, int]:
+    r"""Least :math:`\sum_c SSE_c \lfloor n_c / k \rfloor^{-2/D}` over the cuts of an order, and the cut's place.
+
+    Rows are centred and stand for ``step`` records each. Both parts keep k records; a group below ``waste_free`` times
+    k is only cut where no group is lost to rounding, :math:`n_0 \bmod k \le n \bmod k`.
+    """
+    n, d = rows.shape
+    k, least, place = search.k, np.inf, n // 2
+    tight = n * step < search.waste_free * k
+    whole, part, sums = squares.sum(), 0.0, np.zeros(d)
+    for size in range(1, n):
+        record = order[size - 1]
+        part += squares[record]
+        length = 0.0
+        for column in range(d):
+            sums[column] += rows[record, column]
+            length += sums[column] * sums[column]
+        left, right = size * step, (n - size) * step
+        if left < k or right < k or (tight and left % k > (n * step) % k):
+            continue
+        cost = (part - length / size) * search.shrink[left // k]
+        cost += (whole - part - length / (n - size)) * search.shrink[right // k]
+        if cost < least:
+            least, place = cost, size
+    return least, place
+
+
+@compiled
+def divide(rows: Points, step: int, search: Search, sides: Sides) -> None:
+    """Cut many records where every ``step``-th of them is cut best.
+
+    Records equal in score to the one at the cut are shared out as in the sample, in canonical order.
+    """
+    sample = rows[::step].copy()
+    order, size = best_cut(sample, step, search)
+    axis = np.empty(rows.shape[1])
+    total(sample, order[:size], axis)
+    few, scores = np.empty(len(sample)), np.empty(len(rows))
+    project(sample, axis, few)
+    project(rows, axis, scores)
+    few = -np.sort(-few)
+    border = few[size - 1]
+    share = (few[:size] == border).sum() / (few == border).sum()
+    above = (scores > border).sum()
+    wanted = above + int(np.ceil(share * (scores == border).sum()))
+    wanted = min(max(wanted, search.k), len(rows) - search.k)
+    take(scores, border, wanted, sides)
+
+
+@compiled
+def take(scores: Points, border: float, wanted: int, sides: Sides) -> None:
+    """Side 0 for ``wanted`` records: those above the border first, then those on it, then the rest."""
+    sides[:] = 1
+    for turn in range(3):
+        for record in range(len(scores)):
+            rank = 0 if scores[record] > border else (1 if scores[record] == border else 2)
+            if wanted > 0 and rank == turn:
+                sides[record] = 0
+                wanted -= 1
+
+
+@compiled
+def gain(rows: Points, sides: Sides) -> float:
+    """Fall of SSE that a split brings, from the sums of both parts."""
+    d = rows.shape[1]
+    sums, counts = np.zeros((2, d)), np.zeros(2)
+    for record in range(len(rows)):
+        side = sides[record]
+        counts[side] += 1
+        for column in range(d):
+            sums[side, column] += rows[record, column]
+    apart = sums[0] / counts[0] - sums[1] / counts[1]
+    return counts[0] * counts[1] / counts.sum() * dot(apart, apart)
+
+
+@compiled
+def split_groups(table: Sorted, records: Labels, starts: Labels, search: Search, flags: Sides) -> Points:
+    """``split`` for each ``records[starts[g]:starts[g + 1]]``; fills the flags of its records, gives the gains."""
+    gains = np.empty(len(starts) - 1)
+    for group in range(len(gains)):
+        positions = np.sort(table.rank[records[starts[group] : starts[group + 1]]])
+        sides = np.empty(len(positions), np.uint8)
+        gains[group] = split(table.points, positions, search, sides)
+        for place in range(len(positions)):
+            flags[table.order[positions[place]]] = sides[place]
+    return gains

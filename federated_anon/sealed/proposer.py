@@ -1,0 +1,103 @@
+"""A holder's side of sealed splitting: what it would gain in each open group, and the bits of the groups it won."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federated_anon.arrays import Labels, Points, Weights
+from federated_anon.errors import DataRefused
+from federated_anon.sealed.cuts import Search, Sorted, split_groups
+from federated_anon.sealed.members import Members, members_of
+from federated_anon.sealed.partition import NestedPartition, continues, larger_sides, open_groups
+from federated_anon.sealed.rules import SplitRules
+from federated_anon.som.parallel import map_chunks
+from federated_anon.som.points import require_points
+
+CHUNK = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Gains:
+    """One scalar per open group: how far the holder's best split would lower the SSE of its own columns."""
+
+    groups: Labels  # (g,) rising
+    values: NDArray[np.float32]  # (g,)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """A holder's own splits of some groups; ``flags`` (n,) is the side of each record. It never leaves the holder."""
+
+    members: Members
+    values: Weights
+    flags: NDArray[np.uint8]
+
+
+class Proposer:
+    """Splits by one holder's (n, d) encoded columns.
+
+    Rows are put in the order of (own values, private number) once, and all sums run in that order: every figure
+    is then a function of the values in a group and not of who has which of them. ``private`` is (n,), all different,
+    drawn by the holder for itself.
+    """
+
+    def __init__(self, points: Points, private: NDArray[np.generic], rules: SplitRules) -> None:
+        points = require_points(points, "points").astype(float)
+        order = canonical_order(points, private)
+        self._sorted = Sorted(np.ascontiguousarray(points[order]), order, np.argsort(order))
+        self._rules = rules
+        shrink = rules.shrinkage(len(points), points.shape[1])
+        self._search = Search(rules.k, rules.directions, rules.refinements, rules.waste_free, rules.sample, shrink)
+        self._proposals: Proposals | None = None
+
+    def gains(self, partition: NestedPartition) -> Gains:
+        """The gain of the best split of every open group; the splits are remembered."""
+        opened = open_groups(partition, self._rules.k)
+        self._proposals = self._propose(members_of(partition.labels, opened))
+        return Gains(opened, self._proposals.values.astype(np.float32))
+
+    def bits(self, won: Labels) -> bytes:
+        """The remembered splits of ``won`` (names, rising), one bit per record, in the order of group and record.
+
+        Where a split leaves most of a large group on one side, the split of that side follows after all of these,
+        and so on: see ``continues``.
+        """
+        if self._proposals is None or not np.isin(won, self._proposals.members.groups).all():
+            raise DataRefused("bits can only be asked for groups whose gains were told last")
+        flags = self._proposals.flags
+        members = self._proposals.members.only(np.isin(self._proposals.members.groups, won))
+        pieces = []
+        while len(members.groups):
+            pieces.append(flags[members.records])
+            going = continues(members, flags, self._rules)
+            members = larger_sides(members, flags, members.groups).only(going)
+            flags = self._propose(members).flags
+        return np.packbits(np.concatenate(pieces)).tobytes() if pieces else b""
+
+    def _propose(self, members: Members) -> Proposals:
+        flags = np.zeros(len(self._sorted.order), dtype=np.uint8)
+
+        def work(part: slice) -> Weights:
+            starts = members.starts[part.start : part.stop + 1]
+            return split_groups(self._sorted, members.records, starts, self._search, flags)
+
+        values = map_chunks(work, chunks(members))
+        return Proposals(members, np.concatenate(values) if values else np.zeros(0), flags)
+
+
+def chunks(members: Members) -> list[slice]:
+    """Consecutive groups of about ``CHUNK`` records together; a larger group is a chunk of its own."""
+    turn = members.starts[:-1] // CHUNK
+    edges = np.flatnonzero(np.diff(turn, prepend=-1))
+    ends = np.append(edges, len(turn))[1:]
+    return [slice(int(begin), int(end)) for begin, end in zip(edges, ends, strict=True)]
+
+
+def canonical_order(points: Points, private: NDArray[np.generic]) -> Labels:
+    """Positions of the rows in the order of their values, equal rows by their private number."""
+    if private.shape != (len(points),) or len(np.unique(private)) != len(points):
+        raise DataRefused(f"expected {len(points)} private numbers, all different")
+    return np.lexsort((private, *(points + 0.0).T[::-1]))

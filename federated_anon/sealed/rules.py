@@ -1,0 +1,44 @@
+"""What all holders of a study agree on before they split: sizes, scores, and when a winner goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from federated_anon.arrays import Weights
+from federated_anon.errors import SettingsRefused
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRules:
+    """Settings of sealed splitting; equal for all holders of a study.
+
+    ``waste_free`` counts in units of k. A winner that splits off little goes on with the rest while that has at least
+    ``chain_from`` records. A group of more than ``sample`` records is searched on every s-th of its records in the
+    holder's canonical order, and cut as a whole.
+    """
+
+    k: int
+    directions: int = 3
+    refinements: int = 4
+    waste_free: int = 8
+    least_dimension: int = 10
+    chain_from: int = 4096
+    sample: int = 8192
+
+    def __post_init__(self) -> None:
+        least = {"k": 2, "directions": 1, "refinements": 1, "waste_free": 0, "least_dimension": 1}
+        least |= {"chain_from": 2, "sample": 64}
+        faults = [f"{name} must be at least {low}" for name, low in least.items() if getattr(self, name) < low]
+        if faults:
+            raise SettingsRefused("rules of sealed splitting", faults)
+
+    def shrinkage(self, records: int, columns: int) -> Weights:
+        r"""(records // k + 1,) factors :math:`G^{-2/D}`, by which the SSE of a part falls once it is G groups.
+
+        :math:`D = \max(D_0, \text{columns})` stands for the dimension that the groups will have to fill, where
+        :math:`D_0` is ``least_dimension``; G = 0 never occurs and gets 1.
+        """
+        groups = np.maximum(np.arange(records // self.k + 1), 1)
+        return np.asarray(groups ** (-2.0 / max(self.least_dimension, columns)), dtype=float)
