@@ -11,10 +11,9 @@ from federated_anon.arrays import Labels, Points
 from federated_anon.microaggregation.compiled import compiled, vectorised
 from federated_anon.microaggregation.estimator import Microaggregation
 from federated_anon.microaggregation.loss import compact
-from federated_anon.microaggregation.mdav import mdav_labels
 from federated_anon.microaggregation.neighbours import nearest_records
 from federated_anon.microaggregation.partition import Partition, partition_of, transfer
-from federated_anon.microaggregation.split import split_large_groups
+from federated_anon.microaggregation.split import split_large_groups, starting_labels
 
 LEAST_GAIN = 1e-12
 NEIGHBOURS = 16
@@ -35,8 +34,7 @@ class Refine(Microaggregation):
     neighbours: int = NEIGHBOURS
 
     def _group(self, points: Points) -> Labels:
-        start = mdav_labels(points, self.k) if self.start is None else self.start
-        return descent(points, start, self.k, self.neighbours)
+        return descent(points, starting_labels(points, self.start, self.k), self.k, self.neighbours)
 
 
 def descent(points: Points, labels: Labels, k: int, neighbours: int = NEIGHBOURS) -> Labels:

@@ -13,11 +13,10 @@ from federated_anon.errors import DataRefused
 from federated_anon.microaggregation.compiled import compiled, vectorised
 from federated_anon.microaggregation.estimator import Microaggregation
 from federated_anon.microaggregation.loss import compact
-from federated_anon.microaggregation.mdav import mdav_labels
 from federated_anon.microaggregation.neighbours import nearest_records
 from federated_anon.microaggregation.partition import Partition, group_error, partition_of, transfer
 from federated_anon.microaggregation.refine import NEIGHBOURS, descend, settle
-from federated_anon.microaggregation.split import split_large_groups
+from federated_anon.microaggregation.split import split_large_groups, starting_labels
 
 BATCH = 2000
 MOST_GROUPS = 4
@@ -44,8 +43,7 @@ class LocalSearch(Microaggregation):
     def _group(self, points: Points) -> Labels:
         if self.steps < 0 or (self.seconds is not None and self.seconds <= 0):
             raise DataRefused(f"steps must not be negative and seconds positive, got {self.steps}, {self.seconds}")
-        start = mdav_labels(points, self.k) if self.start is None else self.start
-        return self.improve(points, start)
+        return self.improve(points, starting_labels(points, self.start, self.k))
 
     def improve(self, points: Points, labels: Labels) -> Labels:
         """Search from ``labels`` over accepted points."""

@@ -1,5 +1,7 @@
 """Each method does what it says, on tables small enough to check by hand."""
 
+from time import perf_counter
+
 import numpy as np
 import pytest
 
@@ -126,8 +128,6 @@ def test_merging_equals_the_plain_loop(k: int) -> None:
 
 
 def test_thousands_of_small_units_merge_quickly() -> None:
-    from time import perf_counter
-
     rng = np.random.default_rng(0)
     X, codebook = rng.standard_normal((20_000, 6)), rng.standard_normal((5000, 6))
     units = rng.integers(5000, size=20_000)

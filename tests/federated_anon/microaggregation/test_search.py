@@ -1,3 +1,5 @@
+from time import monotonic
+
 import numpy as np
 import pytest
 
@@ -99,8 +101,6 @@ def test_steps_and_seed_repeat_and_seeds_differ(table: Points) -> None:
 
 
 def test_a_budget_in_seconds_ends_in_time(table: Points) -> None:
-    from time import monotonic
-
     begun = monotonic()
     labels = LocalSearch(5, seconds=0.2).fit(table).labels_
     assert monotonic() - begun < 5
@@ -112,6 +112,12 @@ def test_a_bad_budget_is_refused(table: Points) -> None:
         LocalSearch(5, steps=-1).fit(table)
     with pytest.raises(DataRefused, match="seconds positive"):
         LocalSearch(5, seconds=0).fit(table)
+
+
+def test_a_start_below_k_is_refused(table: Points) -> None:
+    for method in (Refine(5, start=np.arange(240) // 4), LocalSearch(5, start=np.arange(240) // 4)):
+        with pytest.raises(DataRefused, match="start must put at least k=5"):
+            method.fit(table)
 
 
 def test_nearest_records_are_the_nearest(table: Points) -> None:
