@@ -50,6 +50,7 @@ def read_records(settings: HolderSettings) -> Records:
 class Block:
     """The common people in common order: their columns, and the quasi-identifiers encoded for distances.
 
+    A holder without quasi-identifiers has one constant dimension: all its records are alike.
     ``places`` is each record's rank among all the holder's ids, ``rows`` how many rows the holder has.
     """
 
@@ -66,10 +67,11 @@ class Block:
         table = records.table.take(pa.array(rows)).combine_chunks()
         quasi = [column for column in records.published if column.role is Role.QUASI]
         encoding = Encoding.fit(table, quasi)
+        points = encoding.encode(table) if quasi else np.zeros((table.num_rows, 1))
         order = pc.sort_indices(records.ids).to_numpy()
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
-        return cls(records, table, encoding, encoding.encode(table), rank[rows], len(order))
+        return cls(records, table, encoding, points, rank[rows], len(order))
 
 
 def failing_groups(block: Block, groups: Labels, privacy: Privacy) -> np.ndarray:

@@ -244,7 +244,8 @@ class DataHolder:
         """What the release lost on the own quasi-identifiers."""
         block = self._recall(Block)
         released = self._recall(Released)
-        losses = squared_loss(block.encoding, block.table, released.representatives.take(released.groups))
+        rows = released.representatives.take(released.groups) if block.encoding.columns else block.table
+        losses = squared_loss(block.encoding, block.table, rows)
         return Answer(
             p.Evaluated(
                 tuple(loss.name for loss in losses),

@@ -107,6 +107,8 @@ def coded(points: Points, current: LocalMap, partners: Sequence[Code], study: St
             return make_cells(values, units, least, stream_seed(study.seed, "cells", holder))
         return np.unique(merge_small_units(values, units, _means(values, units), least), return_inverse=True)[1]
 
+    if np.ptp(points, axis=0).max() == 0:
+        return LocalCode(plain_code(points, np.zeros(len(points), dtype=np.int64), study.privacy.k))
     if not study.uses_side_information:
         return LocalCode(plain_code(points, partition(points, study.privacy.k), study.privacy.k))
     return LocalCode(encode_block(points, partners, study.privacy.k, partition))

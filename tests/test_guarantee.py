@@ -96,3 +96,11 @@ def test_relations_between_columns_of_different_holders_survive_the_shuffle():
     assert result.table["left"].equals(result.table["right"])
     assert sorted(result.table["left"].to_pylist()) == sorted(twin.tolist())
     assert result.table["left"].to_pylist() != twin.tolist()
+
+
+def test_a_holder_without_quasi_identifiers_takes_part_with_its_sensitive_column():
+    rng = np.random.default_rng(3)
+    table = pa.table({"a": rng.normal(size=100), "s": rng.choice(list("xyz"), 100)})
+    result = simulate(table, k=3, l=2, sensitive=("s",), views=[("a",), ("s",)], runtime="in-process")
+    assert result.report["diversity_reached"]["s"] >= 2
+    assert result.report["holders"]["holder-2"]["cells"] == 1
