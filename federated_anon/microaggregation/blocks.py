@@ -36,9 +36,10 @@ class Blocked(Microaggregation):
 
     method: Microaggregation | None = None
     cell: int = 1024
-    sweeps: int = 3
+    sweeps: int = 4
     steps: float = 0.5
     seed: int = 0
+    neighbours: int = 6
 
     def _group(self, points: Points) -> Labels:
         if self.cell < 2 * self.k or self.sweeps < 0 or self.steps < 0:
@@ -67,7 +68,8 @@ class Blocked(Microaggregation):
         def improve(number: int) -> Labels:
             rows = cells[number]
             steps = int(self.steps * len(blocks[number]))
-            search = LocalSearch(self.k, steps=steps, seed=self.seed + (sweep << 32) + number)
+            seed = self.seed + (sweep << 32) + number
+            search = LocalSearch(self.k, steps=steps, seed=seed, neighbours=self.neighbours)
             return search.improve(points[rows], compact(labels[rows]))
 
         return gathered(cells, map_chunks(improve, range(len(cells))), len(points))

@@ -14,7 +14,7 @@ CELLS = 1 << 20
 
 def nearest_records(points: Points, count: int) -> Labels:
     """(n, count): for each record the other records nearest to it, nearest first; fewer where n is small."""
-    narrow = np.ascontiguousarray(points, dtype=np.float32)
+    narrow = np.ascontiguousarray(points - points.mean(axis=0), dtype=np.float32)
     halves = np.einsum("ij,ij->i", narrow, narrow) / 2
     wanted = min(count, len(points) - 1)
     across = np.ascontiguousarray(narrow.T)

@@ -16,7 +16,7 @@ from federated_anon.microaggregation.partition import Partition, partition_of, t
 from federated_anon.microaggregation.split import split_large_groups, starting_labels
 
 LEAST_GAIN = 1e-12
-NEIGHBOURS = 16
+NEIGHBOURS = 10
 
 
 @dataclass
