@@ -61,7 +61,7 @@ def _scan(points: Points, codebook: Codebook, take: Callable[[slice, Points], No
     offsets = np.einsum("ij,ij->i", codebook, codebook, dtype=float) / 2
     prototypes = np.vstack([codebook.T, offsets]).astype(codebook.dtype)
     width, units = prototypes.shape
-    size = max(1, CELLS // units)
+    size = max(1, min(CELLS // max(units, width), len(points)))
 
     def scan(rows: slice) -> None:
         records = np.full((size, width), -1, dtype=prototypes.dtype)

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -110,6 +112,14 @@ def test_radii_fall_from_half_the_side_to_the_end() -> None:
 def test_bad_input_is_refused_by_name(X: Points, settings: dict[str, object], message: str) -> None:
     with pytest.raises(DataRefused, match=message):
         fitted(X, **settings)
+
+
+def test_few_units_and_many_columns_take_little_memory() -> None:
+    tracemalloc.start()
+    assign_units(np.zeros((50, 1000)), np.zeros((2, 1000)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 << 20
 
 
 def test_ties_go_to_the_lowest_unit() -> None:
