@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 import tomli_w
 from pydantic import Field, model_validator
 
+from federated_anon.addresses import Address
 from federated_anon.errors import SettingsRefused
 from federated_anon.methods import PRESETS, Preset
 from federated_anon.sections import Section, checked, read_toml
@@ -136,10 +137,19 @@ class Study(Section):
 
 
 class Place(Section):
-    """Where a holder's actor runs: its settings file there, and the Ray resource of its node."""
+    """Where a holder is: its settings file, and on a cluster the Ray resource of its node; or its service's address."""
 
-    settings: str
+    settings: str = ""
     resource: str | None = None
+    address: Address | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if bool(self.settings) == (self.address is not None):
+            raise ValueError("exactly one of 'settings' (a file) and 'address' (host:port of its service) is needed")
+        if self.address is not None and self.resource is not None:
+            raise ValueError("'resource' is of a Ray cluster; a service at an 'address' has none")
+        return self
 
 
 class StudyFile(Study):

@@ -97,6 +97,10 @@ class DataHolder:
             log.exception("step failed")
             return self._guard.refuse(request, None)
 
+    def refuse(self, error: FederatedAnonError) -> bytes:
+        """A reply to something that never became a request, recorded like any other refusal."""
+        return self._guard.refuse(b"", error)
+
     def _perform(self, request: Message) -> bytes:
         if request.envelope.step is Step.ENROL:
             answer = self._enrol(request)

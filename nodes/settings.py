@@ -15,6 +15,7 @@ from federated_anon.errors import SettingsRefused
 from federated_anon.policy import Policy
 from federated_anon.sections import Section, checked, read_toml
 from federated_anon.study import Name
+from nodes.service_settings import ServiceSection, ServiceSettings
 
 PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -43,6 +44,7 @@ class _File(Section):
     partners: Mapping[Name, PublicKey] = {}
     columns: Mapping[str, _Column]
     policy: Policy = Policy()
+    service: ServiceSection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class HolderSettings:
     partners: Mapping[str, bytes]
     columns: tuple[Column, ...]
     policy: Policy
+    service: ServiceSettings | None = None
 
 
 def load_settings(path: Path | str) -> HolderSettings:
@@ -78,6 +81,7 @@ def load_settings(path: Path | str) -> HolderSettings:
         partners={name: bytes.fromhex(key) for name, key in file.partners.items()},
         columns=columns,
         policy=file.policy,
+        service=file.service.resolved(base) if file.service else None,
     )
 
 

@@ -1,0 +1,179 @@
+"""A holder's door to other organisations: Arrow Flight over mutual TLS, one process around one ``DataHolder``.
+
+A request comes through ``do_exchange``, announced by its length and cut into pieces: an action would arrive as one
+gRPC message, held in memory whole before anybody could refuse it, and gRPC counts such a message in 32 bits. Pieces
+are opaque metadata; the transport never reads Arrow out of them.
+
+Who may come in is decided twice. TLS trusts one certificate, the pinned one, or else the authority's; then the first
+subject alternative name of the peer must be the coordinator's. pyarrow shows a server that name only, never the
+certificate: so a pin must be the trust anchor itself, which gRPC accepts (it verifies partial chains).
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from federated_anon.addresses import host_and_port
+from federated_anon.errors import Code, MessageRefused, SettingsRefused
+from federated_anon.messages import VERSION
+from federated_anon.messages.framing import HELLO, announced_length, pieces
+from federated_anon.messages.hello import Hello
+from nodes.holder import DataHolder
+from nodes.limits import RateLimit
+from nodes.service_settings import ServiceSettings, require_service
+from nodes.settings import HolderSettings
+
+log = logging.getLogger(__name__)
+
+MOST_CALLS = 16
+"""Calls under way at once; one of them is answered, the others wait for their turn."""
+
+GRACE = 10.0
+"""Seconds that a request under way has when the service is told to end."""
+
+
+class HolderService(flight.FlightServerBase):
+    """Serves one holder from the moment it is made."""
+
+    def __init__(self, name: str, holder: DataHolder, settings: ServiceSettings, largest: int) -> None:
+        self._name, self._holder, self._largest = name, holder, largest
+        self._coordinator = settings.coordinator.encode()
+        self._rate = RateLimit(settings.requests_per_minute)
+        self._calls = threading.BoundedSemaphore(MOST_CALLS)
+        self._turn = threading.Lock()
+        self._is_closing = threading.Event()
+        files = settings.files
+        super().__init__(
+            f"grpc+tls://{settings.address}",
+            tls_certificates=[(files.certificate.read_bytes(), files.key.read_bytes())],
+            verify_client=True,
+            root_certificates=(settings.pin or files.authority).read_bytes(),
+        )
+
+    def do_action(self, context: Any, action: Any) -> list[bytes]:
+        """Say hello, to the coordinator alone."""
+        with self._admitted(context):
+            if action.type != HELLO:
+                raise flight.FlightServerError(Code.WRONG_STEP)
+            return [Hello(self._name, VERSION, version("federated-anon"), time.time()).encoded()]
+
+    def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """One request in, one reply out."""
+        with self._admitted(context):
+            for piece in pieces(self._reply(descriptor.command or b"", reader)):
+                writer.write_metadata(pa.py_buffer(piece))
+
+    def close(self, grace: float = GRACE) -> bool:
+        """Take no more calls, wait for the one under way; whether it ended in time."""
+        self._is_closing.set()
+        ending = threading.Thread(target=self.shutdown, daemon=True)
+        ending.start()
+        ending.join(grace)
+        return not ending.is_alive()
+
+    @contextmanager
+    def _admitted(self, context: Any) -> Iterator[None]:
+        """Let the coordinator in; whatever goes wrong inside crosses as a code."""
+        if context.peer_identity() != self._coordinator:
+            log.warning("refused: a peer at %s that is not the coordinator", context.peer())
+            raise flight.FlightUnauthorizedError(Code.WRONG_SENDER)
+        if self._is_closing.is_set() or not self._calls.acquire(blocking=False):
+            log.warning("put off: too many calls at once, or the service is ending")
+            raise flight.FlightUnavailableError("busy")
+        try:
+            if self._is_closing.wait(self._rate.delay()):
+                raise flight.FlightUnavailableError("ending")
+            yield
+        except flight.FlightError:
+            raise
+        except Exception as error:
+            log.warning("a call ended early: %s", type(error).__name__)
+            raise flight.FlightServerError(Code.FAULT) from None
+        finally:
+            self._calls.release()
+
+    def _reply(self, command: bytes, reader: Any) -> bytes:
+        """The holder's reply, or its refusal of something that never became a request."""
+        started = time.monotonic()
+        try:
+            request = _received(reader, self._accepted(command))
+        except MessageRefused as error:
+            log.warning("refused: %s", error)
+            with self._turn:
+                return self._holder.refuse(error)
+        with self._turn:
+            reply = self._holder.answer(request)
+        log.info("answered: %d bytes in, %d out, %.2f s", len(request), len(reply), time.monotonic() - started)
+        return reply
+
+    def _accepted(self, command: bytes) -> int:
+        length = announced_length(command)
+        if length is None:
+            raise MessageRefused("a call that announces no request")
+        if length > self._largest:
+            raise MessageRefused(f"{length} bytes, at most {self._largest} are accepted", Code.OVERSIZED)
+        return length
+
+
+def _received(reader: Any, length: int) -> bytes:
+    """All pieces, if they are as long together as was announced; reading stops where they are longer."""
+    parts, came = [], 0
+    for piece in _metadata(reader):
+        came += len(piece)
+        if came > length:
+            raise MessageRefused(f"{length} bytes were announced, more came", Code.OVERSIZED)
+        parts.append(piece)
+    if came < length:
+        raise MessageRefused(f"{length} bytes were announced, {came} came")
+    return b"".join(parts)
+
+
+def _metadata(reader: Any) -> Iterator[bytes]:
+    while True:
+        try:
+            chunk = reader.read_chunk()
+        except StopIteration:
+            return
+        except pa.ArrowException as error:
+            raise MessageRefused(f"a stream that cannot be read: {type(error).__name__}") from None
+        if chunk.data is not None or chunk.app_metadata is None:
+            raise MessageRefused("a piece that is not opaque bytes")
+        yield chunk.app_metadata.to_pybytes()
+
+
+def opened(settings: HolderSettings) -> HolderService:
+    """The service of a holder, listening; raises ``SettingsRefused`` with everything that is wrong."""
+    service = require_service(settings.name, settings.service)
+    holder = DataHolder(settings)
+    try:
+        return HolderService(settings.name, holder, service, settings.policy.largest_message)
+    except (pa.ArrowException, OSError):
+        fault = f"[service] cannot listen on {service.address}: is the port in use, or the address of another machine?"
+        raise SettingsRefused(f"holder '{settings.name}'", [fault]) from None
+
+
+def serve(settings: HolderSettings, ready: Callable[[str], None]) -> None:
+    """Serve until told to end by SIGTERM or SIGINT; ``ready`` hears where the service listens."""
+    told = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: told.set())
+    service = opened(settings)
+    host, _ = host_and_port(require_service(settings.name, settings.service).address)
+    ready(f"holder '{settings.name}' serves on {host}:{service.port}")
+    told.wait()
+    log.info("ending: %s", datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
+    if not service.close():
+        log.warning("a request under way was cut off; its study can go on when the service is back")
+        os._exit(0)  # The thread that answers cannot be stopped; the ledger is on disk before any reply.
