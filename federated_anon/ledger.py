@@ -105,6 +105,16 @@ def released_partitions(folder: Path, data_version: str, kind: str) -> set[str]:
     return found
 
 
+def studies_answered(folder: Path, data_version: str, step: str) -> set[str]:
+    """Studies of this holder that had an answer to ``step`` about ``data_version``."""
+    found = set()
+    for path in sorted(folder.glob("*.jsonl")):
+        entries = [json.loads(line) for line in path.read_text().splitlines()]
+        if any(e["step"] == step and e["sent"] and e["data_version"] == data_version for e in entries):
+            found.add(path.stem)
+    return found
+
+
 def verified_entries(lines: Iterable[str], study: str, holder: str, public: bytes) -> list[Entry]:
     """All entries, after checking numbers, chain and signatures; raises ``VerificationFailed`` naming the line."""
     before, entries = genesis(study, holder), []
@@ -112,7 +122,9 @@ def verified_entries(lines: Iterable[str], study: str, holder: str, public: byte
         entry = _parsed(line, holder, number)
         if entry.get("number") != number or entry.get("before") != before:
             raise VerificationFailed(f"ledger of '{holder}', line {number + 1}: a line was removed, added or moved")
-        if entry.get("study") != study or entry.get("holder") != holder or entry["hash"] != entry_hash(entry):
+        is_canonical = line == json.dumps(entry, sort_keys=True)
+        is_own = entry.get("study") == study and entry.get("holder") == holder
+        if not (is_canonical and is_own and entry["hash"] == entry_hash(entry)):
             raise VerificationFailed(f"ledger of '{holder}', line {number + 1}: the entry was changed")
         _require_entry_signature(entry, public, f"ledger of '{holder}', line {number + 1}")
         before = entry["hash"]

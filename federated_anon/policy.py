@@ -22,6 +22,8 @@ class Policy(Section):
     most_rounds: int = Field(default=20, ge=0)
     minimum_overlap: int = Field(default=0, ge=0)
     one_release_per_data_version: bool = True
+    most_studies: int = Field(default=1, ge=1)
+    own_shuffle: bool = False
     tell_rows: bool = False
     largest_message: int = Field(default=256 * 2**20, ge=2**10)
 

@@ -6,16 +6,28 @@ request, so a coordinator that changes one record and asks again learns a code a
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import fcntl
 import hashlib
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from federated_anon.arrays import Labels
-from federated_anon.errors import Code, FederatedAnonError, GuaranteeBroken, MessageRefused, PolicyRefused
-from federated_anon.ledger import Ledger, released_partitions
+from federated_anon.crypto.agreement import derive
+from federated_anon.errors import (
+    Code,
+    FederatedAnonError,
+    GuaranteeBroken,
+    MessageRefused,
+    PolicyRefused,
+    VerificationFailed,
+)
+from federated_anon.ledger import Ledger, released_partitions, studies_answered, verified_entries
 from federated_anon.messages import COORDINATOR, VERSION, Envelope, Message, decode, encode
 from federated_anon.messages.codec import encode_payload
 from federated_anon.messages.envelope import Step
@@ -44,6 +56,18 @@ class Guard:
         self._ledger: Ledger | None = None
         self._data_version = ""
         self._last = 0
+        self._lock = threading.RLock()
+        self._heads: dict[str, tuple[int, str]] = {}
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """One request at a time, over threads and over processes with the same ledger: checks must not race."""
+        with self._lock, contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError):  # Without a folder no entry can be written, so no reply leaves either.
+                self._settings.ledger.mkdir(parents=True, exist_ok=True, mode=0o700)
+                handle = stack.enter_context((self._settings.ledger / ".lock").open("a"))
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
 
     def open(self, content: bytes) -> Message:
         """The request behind ``content``: well formed, from the coordinator, of this study, not seen before."""
@@ -54,6 +78,7 @@ class Guard:
         if envelope.step is not Step.ENROL and (self._ledger is None or envelope.study != self._ledger.study):
             known = self._ledger is not None
             raise MessageRefused("not the study under way", Code.OTHER_STUDY if known else Code.OUT_OF_ORDER)
+        self._require_not_rolled_back(envelope.study)
         last = self._last_sequence(envelope.study)
         if envelope.sequence <= last:
             raise MessageRefused(f"sequence {envelope.sequence}, the last was {last}", Code.REPLAYED)
@@ -61,9 +86,12 @@ class Guard:
 
     def begin(self, study: str, data_version: str) -> None:
         """A study was accepted: from now on its ledger is the one that is written."""
+        ledger = Ledger(self._settings.ledger, study, self._settings.name, self._settings.identity)
+        verified_entries(ledger.lines(), study, self._settings.name, self._settings.identity.public)
         self._last = self._last_sequence(study)
-        self._ledger = Ledger(self._settings.ledger, study, self._settings.name, self._settings.identity)
-        self._data_version = data_version
+        self._ledger = ledger
+        # The ledger is published. A plain digest of the data would let its reader try out values; a keyed one does not.
+        self._data_version = derive(self._settings.identity.secret, "data version", data_version).hex()
 
     def require_unchanged(self, request: Message) -> None:
         """Raise unless this step (and round) was never answered, or answered for the same request."""
@@ -72,6 +100,19 @@ class Guard:
             was_answered = entry["sent"] and entry["data_version"] == self._data_version
             if same_step and was_answered and entry["asked"] != _asked(request):
                 raise PolicyRefused("this step was answered for another request", Code.CHANGED_REQUEST)
+
+    def require_few_studies(self) -> None:
+        """Raise if other studies have had maps of this data version: every study's scalars tell more of it."""
+        policy = self._settings.policy
+        if not policy.one_release_per_data_version or self._ledger is None:
+            return
+        others = studies_answered(self._settings.ledger, self._data_version, Step.MAP) - {self._ledger.study}
+        if len(others) >= policy.most_studies:
+            raise PolicyRefused(
+                f"this version of the data has served {len(others)} other studies; new data, or a decision of the "
+                "data owner (most_studies), is needed",
+                Code.SECOND_PARTITION,
+            )
 
     def require_first(self, kind: str, digest: str) -> None:
         """Raise if this data version has ever left in another partition (two partitions give records away)."""
@@ -87,6 +128,7 @@ class Guard:
 
     def release(self, request: Message, answer: Answer) -> bytes:
         """Write the ledger entry, then hand out the bytes it describes."""
+        self._require_same_answer(request, answer)
         reply = self._reply(request.envelope, answer.payload)
         self._record(request, reply, sent=type(answer.payload).__name__, answer=answer)
         return reply
@@ -114,6 +156,25 @@ class Guard:
         head = Envelope(VERSION, envelope.study, envelope.step, self._settings.name, envelope.sequence)
         return encode(Message(head, payload))
 
+    def _require_same_answer(self, request: Message, answer: Answer) -> None:
+        """Raise if the same question had another answer: then steps between have changed what it is about."""
+        if request.envelope.step is Step.CLOSE:  # It hands out the ledger, which grows.
+            return
+        given = _digest(answer.payload)
+        for entry in self._entries(request.envelope.study):
+            same_step = entry["step"] == request.envelope.step and entry["round"] == _round(request.payload)
+            was_answered = entry["sent"] and entry["data_version"] == self._data_version
+            if same_step and was_answered and entry["answer"] != given:
+                raise PolicyRefused("this step was answered otherwise before", Code.CHANGED_REQUEST)
+
+    def _require_not_rolled_back(self, study: str) -> None:
+        """Raise if the ledger on disk has lost what this process wrote."""
+        count, head = self._heads.get(study, (0, ""))
+        if count:
+            entries = self._entries(study)
+            if len(entries) < count or entries[count - 1].get("hash") != head:
+                raise VerificationFailed("the ledger is not the one that was written")
+
     def _readable(self, content: bytes) -> Message | None:
         try:
             return decode(content, REQUESTS, largest=self._settings.policy.largest_message)
@@ -133,7 +194,7 @@ class Guard:
             return
         own = request is not None and request.envelope.study == self._ledger.study
         sequence = request.envelope.sequence if request and own else self._last
-        self._ledger.append(
+        entry = self._ledger.append(
             _blank(self._last)
             | {
                 "step": request.envelope.step.value if request else "",
@@ -145,11 +206,13 @@ class Guard:
                 "note": answer.note,
                 "bytes": len(reply),
                 "reply": hashlib.sha256(reply).hexdigest(),
+                "answer": _digest(answer.payload) if sent else "",
                 "data_version": self._data_version,
                 "partition": answer.partition,
                 "cells": answer.cells,
             }
         )
+        self._heads[self._ledger.study] = entry["number"] + 1, entry["hash"]
         if sent:
             self._last = sequence
 
@@ -167,6 +230,7 @@ def _blank(sequence: int) -> dict[str, Any]:
         "note": "",
         "bytes": 0,
         "reply": "",
+        "answer": "",
         "data_version": "",
         "partition": "",
         "cells": "",
@@ -179,7 +243,18 @@ def _round(payload: Any) -> int:
 
 def _asked(request: Message) -> str:
     """Digest of what was asked, whoever asked it the how-manieth time."""
-    return hashlib.sha256(encode_payload(request.payload)).hexdigest()
+    return _digest(request.payload)
+
+
+def _digest(payload: Any) -> str:
+    return hashlib.sha256(encode_payload(payload)).hexdigest()
+
+
+def require_merged(before: Labels, after: Labels) -> None:
+    """Raise unless ``after`` only joins groups of ``before``: verdicts on other groups would single people out."""
+    pairs = np.unique(np.stack([before, after]), axis=1).shape[1]
+    if pairs != int(before.max()) + 1:
+        raise PolicyRefused("a proposal may only join groups of the one before it", Code.CHANGED_REQUEST)
 
 
 def require_groups(groups: Labels, records: int, k: int) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from federated_anon.arrays import Labels
 from federated_anon.columns import Role
-from federated_anon.crypto.agreement import agreement_key, statement
+from federated_anon.crypto.agreement import agreement_key, derive, statement
 from federated_anon.crypto.pseudonyms import shuffle_within
 from federated_anon.encoding import squared_loss
 from federated_anon.errors import Code, FederatedAnonError, MessageRefused, PolicyRefused
@@ -32,13 +32,15 @@ from nodes.alignment import (
     wrapped_keys,
 )
 from nodes.block import Block, Records, failing_groups, plain_types, read_records
-from nodes.guard import Answer, Guard, partition_digest, require_groups
+from nodes.guard import Answer, Guard, partition_digest, require_groups, require_merged
 from nodes.settings import HolderSettings
 from nodes.training import LocalCode, LocalMap, candidate, coded, corrected, opened_codes, renumbered, trained
-from nodes.veil import veiled_representatives
+from nodes.veil import Known, veiled_representatives
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+SCALARS = 8
+"""People per Davies-Bouldin value that leaves: as many values as people would be as many equations as unknowns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,13 @@ class Proposal:
 
     round: int
     map: LocalMap
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The proposals that were checked, by round: each only joins groups of the one before it."""
+
+    proposals: tuple[Labels, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +96,10 @@ class DataHolder:
 
     def answer(self, request: bytes) -> bytes:
         """The whole boundary of a holder: bytes in, bytes out."""
+        with self._guard.alone():
+            return self._answered(request)
+
+    def _answered(self, request: bytes) -> bytes:
         try:
             with single_blas_thread():
                 return self._perform(self._guard.open(request))
@@ -170,6 +183,7 @@ class DataHolder:
         study = self._recall(Study)
         rows = common_rows(self._recall(People), request.positions, study, self._settings)
         block = Block.of(self._recall(Records), rows)
+        self._guard.require_few_studies()
         found = trained(block.points, request, study, self._settings.name)
         self._remember(block)
         self._remember(found)
@@ -180,6 +194,9 @@ class DataHolder:
         study, block, current = self._recall(Study), self._recall(Block), self._recall(LocalMap)
         require_round(self._settings.policy, study, request.round)
         proposal = candidate(block.points, current, request, study)
+        if (request.round + 2) * SCALARS > len(block.points):  # Too few people for one more number about all of them.
+            self._remember(Proposal(request.round, current))
+            return Answer(p.Candidate(current.davies_bouldin, float("inf"), False))
         self._remember(Proposal(request.round, proposal))
         harmless = proposal.spread <= current.spread
         return Answer(p.Candidate(current.davies_bouldin, proposal.davies_bouldin, harmless))
@@ -187,6 +204,8 @@ class DataHolder:
     def _settle(self, request: p.Settle) -> Answer:
         """Keep or drop the candidate, or renumber the units to match a partner's."""
         current = self._recall(LocalMap)
+        if request.keep or request.round != -1:
+            require_round(self._settings.policy, self._recall(Study), request.round)
         if request.keep:
             proposal = self._recall(Proposal)
             if proposal.round != request.round:
@@ -201,6 +220,8 @@ class DataHolder:
         """Cells of at least k records and their means; once per version of the data."""
         study, block = self._recall(Study), self._recall(Block)
         partners = opened_codes(request.codes, len(block.points), study.privacy.k)
+        if len(partners) not in (0, study.holders.index(self._settings.name)):
+            raise MessageRefused("a code needs the codes of the holders before, or none")
         code = coded(block.points, self._recall(LocalMap), partners, study, self._settings.name)
         require_groups(code.payload.cells, len(block.points), study.privacy.k)
         digest = partition_digest(code.payload.cells, block.places, block.rows)
@@ -215,7 +236,9 @@ class DataHolder:
         codes = opened_codes(request.codes, len(block.points), study.privacy.k)
         if len(codes) != len(study.holders):
             raise MessageRefused("a correction needs the codes of all holders")
-        return Answer(corrected(block.points, code, codes, place, study))
+        whole, correction = corrected(block.points, code, codes, place)
+        self._remember(whole)
+        return Answer(correction)
 
     def _constrain(self, request: p.CheckGroups) -> Answer:
         """Check sizes as counted here, and diversity and closeness of the sensitive columns."""
@@ -223,6 +246,12 @@ class DataHolder:
         if not 0 <= request.round < self._settings.policy.most_rounds:
             raise PolicyRefused(f"proposal {request.round} is beyond the limit", Code.POLICY_ROUNDS)
         require_groups(request.groups, len(block.points), study.privacy.k)
+        before = self._recall(Checked).proposals[: request.round] if request.round else ()
+        if len(before) < request.round:
+            raise MessageRefused("a proposal before this one is missing", Code.OUT_OF_ORDER)
+        if before:
+            require_merged(before[-1], request.groups)
+        self._remember(Checked((*before, request.groups)))
         return Answer(p.GroupVerdict(failing_groups(block, request.groups, study.privacy)))
 
     def _release(self, request: p.MakeRelease) -> Answer:
@@ -231,18 +260,27 @@ class DataHolder:
         published = block.records.published
         require_columns(self._settings.policy, request.columns, [column.name for column in published])
         require_groups(request.groups, len(block.points), study.privacy.k)
+        if not np.array_equal(request.groups, self._recall(Checked).proposals[-1]):
+            raise PolicyRefused("these groups were not checked last", Code.CHANGED_REQUEST)
         if failing_groups(block, request.groups, study.privacy).any():
             raise PolicyRefused("a group fails l or t of a sensitive column", Code.GUARANTEE)
         digest = partition_digest(request.groups, block.places, block.rows)
         self._guard.require_first("partition", digest)
         wanted = [column for column in published if column.name in request.columns]
         quasi = [column for column in wanted if column.role is Role.QUASI]
-        veil = veiled_representatives(block.table, quasi, request.groups, code.payload.cells, self._settings.identity)
-        order = shuffle_within(request.groups, self._recall(StudyKey).value)
+        known = Known(code.code.cells, code.features)
+        veil = veiled_representatives(block.table, quasi, request.groups, known, self._settings.identity)
+        order = shuffle_within(request.groups, self._shuffle_key())
         others = [column.name for column in wanted if column.role is not Role.QUASI]
         self._remember(Released(veil.table, request.groups))
         values = plain_types(block.table.select(others).take(order))
         return Answer(p.Block(plain_types(veil.table), values, veil.groups), partition=digest)
+
+    def _shuffle_key(self) -> bytes:
+        """The holders' key, so that columns of different holders stay related; or one no partner can undo."""
+        if self._settings.policy.own_shuffle:
+            return derive(self._settings.identity.secret, "own shuffle", self._recall(Study).digest)
+        return self._recall(StudyKey).value
 
     def _evaluate(self, request: p.Evaluate) -> Answer:
         """What the release lost on the own quasi-identifiers."""
@@ -261,5 +299,7 @@ class DataHolder:
     def _close(self, request: p.Close) -> Answer:
         """Sign the digest of the release into the ledger, and hand out the ledger of this study."""
         self._recall(Released)
+        if len(request.release) != 32:
+            raise MessageRefused("a release is named by 32 bytes")
         self._guard.endorse(request.release)
         return Answer(p.Closed(tuple(self._guard.ledger_lines())))

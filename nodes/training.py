@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from federated_anon.cells import make_cells
 
 from federated_anon.arrays import Codebook, Labels, Points
+from federated_anon.cells import make_cells
 from federated_anon.errors import MessageRefused
 from federated_anon.messages.codec import decode_payload
 from federated_anon.messages.payloads import Coded, Collaborate, Corrected, TrainMap
 from federated_anon.microaggregation import merge_small_units
+from federated_anon.microaggregation.units import dissolve
 from federated_anon.seeds import stream, stream_seed
 from federated_anon.side import Code, correct, encode_block
-from federated_anon.side.code import plain_code
+from federated_anon.side.code import features_before, features_beside, plain_code, rebuild_codes
+from federated_anon.side.features import SideFeatures
 from federated_anon.som import (
     BatchSOM,
     Grid,
@@ -25,6 +27,7 @@ from federated_anon.som import (
     lead_codebook,
 )
 from federated_anon.study import Study
+from nodes.veil import gives_away
 
 LEAD_RADIUS = 1.5
 MOST_UNITS = 512 * 512
@@ -46,9 +49,10 @@ class LocalMap:
 
 @dataclass(frozen=True, slots=True)
 class LocalCode:
-    """The holder's code as it left."""
+    """The holder's code as it left, and the features whose coefficients left with it."""
 
     code: Code
+    features: tuple[SideFeatures, ...] = ()
 
     @property
     def payload(self) -> Coded:
@@ -72,11 +76,11 @@ def trained(points: Points, request: TrainMap, study: Study, holder: str) -> Loc
 
 def candidate(points: Points, current: LocalMap, request: Collaborate, study: Study) -> LocalMap:
     """The map that the partners' activations would make of the current one."""
-    if len(request.units) != len(request.strengths) or not np.isfinite(request.strengths).all():
-        raise MessageRefused("every partner has one finite strength")
+    strengths = [float(min(link, study.collaboration.strength)) for link in request.strengths]
+    if len(request.units) != len(strengths) or not all(link >= 0 for link in strengths):
+        raise MessageRefused("every partner has one strength, and none is negative")
     for units in request.units:
         _require_units(units, current.grid, len(points))
-    strengths = [float(min(link, study.collaboration.strength)) for link in request.strengths]
     codebook = collaborative_update(
         points,
         current.units,
@@ -111,17 +115,23 @@ def coded(points: Points, current: LocalMap, partners: Sequence[Code], study: St
         return LocalCode(plain_code(points, np.zeros(len(points), dtype=np.int64), study.privacy.k))
     if not study.uses_side_information:
         return LocalCode(plain_code(points, partition(points, study.privacy.k), study.privacy.k))
-    return LocalCode(encode_block(points, partners, study.privacy.k, partition))
+    code = encode_block(points, partners, study.privacy.k, partition)
+    features = _predictors(code, partners)
+    if gives_away(code.cells, features, study.privacy.k):
+        return LocalCode(plain_code(points, partition(points, study.privacy.k), study.privacy.k))
+    return LocalCode(code, features)
 
 
-def corrected(points: Points, own: LocalCode, codes: Sequence[Code], place: int, study: Study) -> Corrected:
-    """What the codes of all partners improve; empty where it would not help."""
+def corrected(points: Points, own: LocalCode, codes: Sequence[Code], place: int) -> tuple[LocalCode, Corrected]:
+    """What the codes of all partners improve, empty where it would not help; and all that has left then."""
     if codes[place].cells.tobytes() != own.payload.cells.tobytes():
         raise MessageRefused("the own code came back changed")
-    found = correct(points, [*codes[:place], own.code, *codes[place + 1 :]], place)
-    if found is None:
-        return Corrected(np.zeros((0, 0)), np.zeros(0, dtype=np.float32))
-    return Corrected(found.coefficients, found.strength)
+    every = [*codes[:place], own.code, *codes[place + 1 :]]
+    found = correct(points, every, place)
+    beside = features_beside(every, rebuild_codes(every), place)
+    if found is None or beside is None or gives_away(own.code.cells, (*own.features, beside), own.code.k):
+        return own, Corrected(np.zeros((0, 0)), np.zeros(0, dtype=np.float32))
+    return LocalCode(own.code, (*own.features, beside)), Corrected(found.coefficients, found.strength)
 
 
 def opened_codes(contents: Sequence[bytes], records: int, k: int) -> list[Code]:
@@ -132,16 +142,25 @@ def opened_codes(contents: Sequence[bytes], records: int, k: int) -> list[Code]:
 def as_code(coded: Coded, records: int, k: int) -> Code:
     """A code as received; refuses one that cannot be."""
     cells = coded.cells
-    fits = len(cells) == records and cells.min() >= 0 and cells.max() < len(coded.prototypes)
+    fits = len(cells) == records and cells.min() >= 0 and cells.max() < records
+    fits = fits and len(coded.prototypes) == cells.max() + 1 and np.bincount(cells).min() >= k
     whole = len(coded.strength) == (records if len(coded.coefficients) else 0)
+    whole = whole and bool(((coded.strength >= 0) & (coded.strength <= 1)).all())
     finite = all(np.isfinite(a).all() for a in (coded.prototypes, coded.coefficients, coded.strength))
     if not (fits and whole and finite):
         raise MessageRefused("a partner's code does not fit the records")
     return Code(k, cells, coded.prototypes, coded.coefficients, coded.strength)
 
 
+def _predictors(code: Code, partners: Sequence[Code]) -> tuple[SideFeatures, ...]:
+    """The features that a conditional code leans on."""
+    found = features_before(partners, rebuild_codes(partners), code.k) if code.is_conditional else None
+    return () if found is None else (found,)
+
+
 def _judged(points: Points, grid: Grid, codebook: Codebook, k: int) -> LocalMap:
-    units = merge_small_units(points, assign_units(points, codebook), codebook, k)
+    units = np.array(assign_units(points, codebook), dtype=np.int64)
+    dissolve(np.asarray(points, dtype=float), units, np.ascontiguousarray(codebook, dtype=float), k)
     gaps = points - codebook[units]
     spread = float(np.einsum("ij,ij->", gaps, gaps))
     return LocalMap(grid, codebook, units, davies_bouldin(points, units, codebook), spread)

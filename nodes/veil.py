@@ -4,17 +4,22 @@ The coordinator knows the means of cells and of groups; a record that is a bridg
 would follow from them exactly (``federated_anon.bridges``). For the fewest groups that break every such chain,
 each mean gets normal noise of the group's own standard deviation divided by its size: on the sum, which is what
 the chain uses, as much as the group's own spread.
+
+Coefficients on partners' codes are sums of records too, weighted as the partners' codes say; and whoever relays those
+codes may have invented them. So a holder looks at the span of all it has sent: a record whose indicator lies in it is
+known. Coefficients that would come near stay at home; groups that would complete it are veiled.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy.sparse.linalg import LinearOperator, lsqr
 
 from federated_anon.arrays import Labels
 from federated_anon.bridges import groups_to_veil
@@ -22,6 +27,92 @@ from federated_anon.columns import NUMERIC, Column
 from federated_anon.crypto.agreement import derive
 from federated_anon.crypto.signing import Identity
 from federated_anon.representatives import representatives
+from federated_anon.side.features import CHUNK_ROWS, SideFeatures
+from federated_anon.som.parallel import slices
+
+MOST_ENTRIES = 20_000_000
+"""Largest records x features that are looked at together with the groups; beyond it features say little of a record."""
+KNOWN = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What has left before the release: sums over cells, and sums weighted by features of partners' codes."""
+
+    cells: Labels
+    features: tuple[SideFeatures, ...] = ()
+
+
+def gives_away(cells: Labels, features: Sequence[SideFeatures], k: int) -> bool:
+    """Whether sums over cells and features come near to a single record: more than 1 - 1/k of it would be known.
+
+    What is known of a record is its leverage, the squared length of its indicator inside the span of all sums.
+    """
+    if not features:
+        return False
+    most = 0.0
+    for rows, part in _orthonormal(cells, features):
+        leverage = 1 / np.bincount(cells)[cells[rows]] + np.einsum("ij,ij->i", part, part)
+        most = max(most, float(leverage.max()))
+    return most > 1 - 1 / k
+
+
+def known_records(known: Known, groups: Labels, veiled: np.ndarray) -> np.ndarray:
+    """(n,): whether a record follows from all sums, those of the groups that are not veiled among them.
+
+    A random vector loses its projection on the span of the sums; what is left is 0 exactly at those records.
+    """
+    cells, n = known.cells, len(known.cells)
+    spanned = np.concatenate([part for _, part in _orthonormal(cells, known.features)])
+    in_cell, in_group = np.sqrt(np.bincount(cells))[cells], np.sqrt(np.bincount(groups))[groups]
+    is_open = ~veiled[groups] / in_group
+    parts = np.cumsum([int(cells.max()) + 1, len(veiled)])
+
+    def spread(weights: np.ndarray) -> np.ndarray:
+        own, other, rest = np.split(weights.ravel(), parts)
+        return np.asarray(own[cells] / in_cell + other[groups] * is_open + spanned @ rest)
+
+    def gather(values: np.ndarray) -> np.ndarray:
+        flat = values.ravel()
+        sums = np.bincount(cells, flat / in_cell), np.bincount(groups, flat * is_open)
+        return np.concatenate([*sums, spanned.T @ flat])
+
+    operator = LinearOperator((n, int(parts[1]) + spanned.shape[1]), matvec=spread, rmatvec=gather, dtype=float)
+    drawn = np.random.default_rng(n).standard_normal(n)
+    left = drawn - spread(lsqr(operator, drawn, atol=1e-12, btol=1e-12, iter_lim=2000)[0])
+    found: np.ndarray = np.abs(left) < KNOWN
+    return found
+
+
+def _orthonormal(cells: Labels, features: Sequence[SideFeatures]) -> Iterator[tuple[slice, np.ndarray]]:
+    """Rows of an orthonormal basis of all features, centred inside the cells, chunk by chunk."""
+    chunks = slices(len(cells), CHUNK_ROWS)
+    counts = np.bincount(cells)
+    sums = np.zeros((len(counts), sum(one.width for one in features)))
+    for rows in chunks:
+        np.add.at(sums, cells[rows], _raw(features, rows))
+    means = sums / counts[:, None]
+    gram = np.zeros((sums.shape[1], sums.shape[1]))
+    for rows in chunks:
+        part = _raw(features, rows) - means[cells[rows]]
+        gram += part.T @ part
+    basis = _whitening(gram)
+    for rows in chunks:
+        yield rows, (_raw(features, rows) - means[cells[rows]]) @ basis
+
+
+def _raw(features: Sequence[SideFeatures], rows: slice) -> np.ndarray:
+    return np.concatenate([one.rows(rows) for one in features], axis=1)
+
+
+def _whitening(gram: np.ndarray) -> np.ndarray:
+    """(width, rank): what makes columns with these products orthonormal; those without length of their own drop out."""
+    length = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    scale = np.where(length > 1e-9 * max(length.max(initial=0.0), 1.0), 1 / np.maximum(length, 1e-300), 0.0)
+    values, vectors = np.linalg.eigh(gram * np.outer(scale, scale))
+    kept = values > 1e-10 * max(values.max(initial=0.0), 1.0)
+    basis: np.ndarray = scale[:, None] * vectors[:, kept] / np.sqrt(values[kept])
+    return basis
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +124,11 @@ class Veiled:
 
 
 def veiled_representatives(
-    table: pa.Table, columns: Sequence[Column], groups: Labels, cells: Labels, identity: Identity
+    table: pa.Table, columns: Sequence[Column], groups: Labels, known: Known, identity: Identity
 ) -> Veiled:
     """Representatives of all groups; the noise is drawn from the holder's own key and the groups, so runs repeat."""
     plain = representatives(table, columns, groups)
-    chosen = groups_to_veil(cells, groups)
+    chosen = _to_veil(known, groups)
     numeric = [column for column in columns if column.kind in NUMERIC]
     if not chosen.any() or not numeric:
         return Veiled(plain, 0)
@@ -47,6 +138,19 @@ def veiled_representatives(
         noisy = _with_noise(plain[column.name], table[column.name], groups, chosen, rng)
         plain = plain.set_column(plain.column_names.index(column.name), column.name, noisy)
     return Veiled(plain, int(chosen.sum()))
+
+
+def _to_veil(known: Known, groups: Labels) -> np.ndarray:
+    """The groups that need noise so that no record follows from all that has left."""
+    chosen = groups_to_veil(known.cells, groups)
+    width = sum(one.width for one in known.features)
+    while 0 < width * len(groups) <= MOST_ENTRIES:
+        found = known_records(known, groups, chosen)
+        more = np.bincount(groups[found], minlength=len(chosen)).astype(bool) & ~chosen
+        if not more.any():
+            break
+        chosen |= more
+    return chosen
 
 
 def _digest(groups: Labels) -> str:

@@ -7,6 +7,7 @@ content is validated in full. Whatever does not fit raises ``MessageRefused`` wi
 from __future__ import annotations
 
 import functools
+import re
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -21,6 +22,8 @@ from federated_anon.messages.arrow import read_schema, read_stream, read_table, 
 from federated_anon.messages.envelope import VERSION, Envelope, Message, Step
 
 LARGEST = 256 * 2**20
+MOST_TEXTS = 1 << 20
+_DIGEST = re.compile("[0-9a-f]{64}")  # It names a file of the ledger, so it must not hold anything else.
 _HEAD = ("version", "study", "step", "sender", "sequence", "kind")
 
 
@@ -50,7 +53,14 @@ def _items(scalar: Any) -> pa.Array:
 
 def _texts(type_: pa.DataType) -> _Form:
     form = pa.list_(pa.field("item", type_, nullable=False))
-    return _Form(form, list, lambda scalar: tuple(_items(scalar).to_pylist()))
+
+    def unpack(scalar: Any) -> tuple[Any, ...]:
+        items = _items(scalar)
+        if len(items) > MOST_TEXTS:
+            raise MessageRefused(f"a list of {len(items)} texts, at most {MOST_TEXTS} are accepted", Code.OVERSIZED)
+        return tuple(items.to_pylist())
+
+    return _Form(form, list, unpack)
 
 
 def _array(dtype: Any) -> _Form:
@@ -166,6 +176,6 @@ def _envelope(head: dict[str, str]) -> Envelope:
         raise MessageRefused("no such step", Code.WRONG_STEP)
     if not (head["sequence"].isascii() and head["sequence"].isdigit() and len(head["sequence"]) <= 18):
         raise MessageRefused("the sequence is not a number")
-    if len(head["study"]) != 64 or len(head["sender"]) > 64:
+    if not _DIGEST.fullmatch(head["study"]) or len(head["sender"]) > 64:
         raise MessageRefused("the envelope is malformed")
     return Envelope(VERSION, head["study"], Step(head["step"]), head["sender"], int(head["sequence"]))
