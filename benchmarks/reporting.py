@@ -7,6 +7,7 @@ import platform
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from math import isnan
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -42,7 +43,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def shown(cell: Any) -> str:
-    """A cell as text."""
+    """A cell as text; what was not measured says so."""
+    if isinstance(cell, float) and isnan(cell):
+        return "not run"
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
 
