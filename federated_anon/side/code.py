@@ -9,7 +9,7 @@ import numpy as np
 
 from federated_anon.arrays import Codebook, Labels, Points, Weights
 from federated_anon.errors import DataRefused
-from federated_anon.side.features import SideFeatures, most_features, side_features
+from federated_anon.side.features import SideFeatures, side_features
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def features_before(codes: Sequence[Code], points: Sequence[Points], k: int) -> 
     if not codes:
         return None
     together = np.zeros(len(codes[0].cells), dtype=np.int32)
-    return side_features(points, [code.cells for code in codes], together, most_features(len(together), k))
+    return side_features(points, [code.cells for code in codes], together, k)
 
 
 def features_beside(codes: Sequence[Code], points: Sequence[Points], position: int) -> SideFeatures | None:
@@ -84,8 +84,7 @@ def features_beside(codes: Sequence[Code], points: Sequence[Points], position: i
     """
     own = codes[position]
     others = [i for i in range(len(codes)) if i > position or (i < position and not own.is_conditional)]
-    limit = most_features(len(own.cells), own.k)
-    return side_features([points[i] for i in others], [codes[i].cells for i in others], own.cells, limit)
+    return side_features([points[i] for i in others], [codes[i].cells for i in others], own.cells, own.k)
 
 
 def applied(features: SideFeatures | None, coefficients: Points, strength: Weights) -> Points:

@@ -20,10 +20,13 @@ import numpy as np
 
 from federated_anon.arrays import Labels, Points, Weights
 from federated_anon.errors import DataRefused
-from federated_anon.side.code import Code, cell_means, features_before, plain_code, rebuild_codes
-from federated_anon.side.ridge import Regression, regress
+from federated_anon.side.code import Code, cell_means, features_before, features_beside, plain_code, rebuild_codes
+from federated_anon.side.ridge import Regression, regress, remaining_share
 
 LEAST_R2 = 0.3
+LEAST_LOSS = 0.1
+"""Share of its variance a plain code must lose before a conditional one is tried: fine cells leave it no gain."""
+LEAST_FALL = 0.1
 
 Partition: TypeAlias = Callable[[Points, int], Labels]
 """(points, least size) -> cells of at least that many records, 0..c-1."""
@@ -48,23 +51,39 @@ class Prediction:
 def encode_block(points: Points, partners: Sequence[Code], k: int, partition: Partition) -> Code:
     """The holder's code, given the codes published before it; the cells are those of ``partition``.
 
-    A conditional code replaces the plain one only if its prediction explains more than ``LEAST_R2`` of the
-    variance and its code lies nearer to the records.
+    A conditional code replaces the plain one only if cells alone lose much (``LEAST_LOSS``), the prediction
+    explains much (``LEAST_R2``), and its loss is clearly below what the plain code would lose once the partners'
+    codes are read beside it (``LEAST_FALL``): the grouping reads them anyway.
     """
     plain = plain_code(points, partition(points, k), k)
-    prediction = predict(points, partners, k)
+    enough = LEAST_LOSS * _spread(points - points.mean(axis=0))
+    prediction = predict(points, partners, k) if own_loss(points, plain, ()) > enough else None
     if prediction is None:
         return plain
     cells = partition(points - prediction.values, k + 1)
     candidate = conditional_code(points, prediction, cells, k)
-    apart = own_loss(points, plain, partners), own_loss(points, candidate, partners)
-    return candidate if apart[1] < apart[0] else plain
+    bar = (1 - LEAST_FALL) * _loss_beside(points, plain, partners)
+    return candidate if own_loss(points, candidate, partners) < bar else plain
+
+
+def _loss_beside(points: Points, plain: Code, partners: Sequence[Code]) -> float:
+    """Loss of the plain code after a regression of its residual, inside cells, on the partners' codes."""
+    codes = [*partners, plain]
+    residual = points - plain.prototypes[plain.cells]
+    features = features_beside(codes, rebuild_codes(codes), len(partners))
+    if features is None:
+        return _spread(residual)
+    taken = len(plain.prototypes)
+    return _spread(residual) * remaining_share(residual, regress(features, residual, taken), 1.0, taken)
 
 
 def own_loss(points: Points, code: Code, partners: Sequence[Code]) -> float:
     """Sum of squared distances of the records to their code points."""
-    gap = points - rebuild_codes([*partners, code])[-1]
-    return float(np.einsum("ij,ij->", gap, gap))
+    return _spread(points - rebuild_codes([*partners, code])[-1])
+
+
+def _spread(gaps: Points) -> float:
+    return float(np.einsum("ij,ij->", gaps, gaps))
 
 
 def predict(points: Points, partners: Sequence[Code], k: int) -> Prediction | None:
@@ -91,8 +110,8 @@ def explained(points: Points, prediction: Prediction) -> float:
     """R^2 of the damped prediction, adjusted for the degrees of freedom it used."""
     centred = points - points.mean(axis=0)
     left = centred - prediction.values
-    rest = float(np.einsum("ij,ij->", left, left)) / max(len(points) - prediction.regression.freedom - 1, 1.0)
-    return 1 - rest * len(points) / max(float(np.einsum("ij,ij->", centred, centred)), 1e-12)
+    free = max(len(points) - prediction.regression.freedom - 1, 1.0)
+    return 1 - _spread(left) / free * len(points) / max(_spread(centred), 1e-12)
 
 
 def conditional_code(points: Points, prediction: Prediction, cells: Labels, k: int) -> Code:

@@ -19,33 +19,26 @@ import numpy as np
 from federated_anon.arrays import Points, Weights
 from federated_anon.side.code import Code, Correction, features_beside, rebuild_codes
 from federated_anon.side.conditional import Prediction, fit_before, influence_of_prediction
-from federated_anon.side.ridge import Regression, regress
+from federated_anon.side.ridge import Regression, regress, remaining_share
 
-LEAST_GAIN = 0.002
+LEAST_GAIN = 0.02
 """Share of its residual a correction must remove, after cross-validation, to be worth publishing."""
+LEAST_ROOM = 0.25
+"""Share of records in cells above k below which no correction is tried."""
 
 
 def correct(points: Points, codes: Sequence[Code], position: int) -> Correction | None:
     """Correction of ``codes[position]``, the code of ``points``; None where it does not help."""
     own, base = codes[position], rebuild_codes(codes)
-    features = features_beside(codes, base, position)
-    if features is None or int(np.bincount(own.cells).max()) <= own.k:
+    sizes = np.bincount(own.cells)[own.cells]
+    features = features_beside(codes, base, position) if (sizes > own.k).mean() >= LEAST_ROOM else None
+    if features is None:
         return None
     residual = points - base[position]
     regression = regress(features, residual, len(own.prototypes))
     strength = _strength(points, codes, position, regression)
-    correction = Correction(regression.coefficients, strength)
-    return correction if _gain(residual, regression, strength, own) > LEAST_GAIN else None
-
-
-def _gain(residual: Points, regression: Regression, strength: Weights, own: Code) -> float:
-    """Share of the residual that is removed, with the fall of the degrees of freedom counted against it."""
-    left = residual - strength.astype(float)[:, None] * regression.fitted()
-    before = float(np.einsum("ij,ij->", residual, residual))
-    after = float(np.einsum("ij,ij->", left, left))
-    free = len(residual) - len(own.prototypes)
-    penalty = (free / max(free - regression.freedom, 1.0)) ** 2
-    return 1 - penalty * after / before if before > 0 else 0.0
+    left = remaining_share(residual, regression, strength.astype(float), len(own.prototypes))
+    return Correction(regression.coefficients, strength) if left < 1 - LEAST_GAIN else None
 
 
 def _strength(points: Points, codes: Sequence[Code], position: int, regression: Regression) -> Weights:

@@ -18,6 +18,8 @@ LINEAR_WEIGHT = 3.0
 COARSE = 256
 """A partner's cells become indicators only if there are at most so many."""
 HINGES = (0.25, 0.5, 0.75)
+MOST_HINGED = 1 << 24
+"""Numbers (records times features) up to which hinges are worth their time."""
 CHUNK_ROWS = 1 << 14
 
 Result = TypeVar("Result")
@@ -63,26 +65,34 @@ class SideFeatures:
         return np.concatenate(parts + [_indicate(cells, rows) for cells in self.indicators], axis=1)
 
 
-def side_features(points: Sequence[Points], cells: Sequence[Labels], within: Labels, limit: int) -> SideFeatures | None:
-    """Features from the partners' code points and cells; what does not fit the ``limit`` is left out.
+def most_indicators(records: int, k: int) -> int:
+    """Cells of a partner that may become indicators: each such sum of values must run over many records, about 8k."""
+    return min(COARSE, records // (8 * k))
+
+
+def side_features(points: Sequence[Points], cells: Sequence[Labels], within: Labels, k: int) -> SideFeatures | None:
+    """Features from the partners' code points and cells; what does not fit ``most_features`` is left out.
 
     First the standardised columns, then their hinges max(x - q, 0) at the quartiles q, then one indicator per
     cell of each partner with few cells. None if not even the columns fit, or there are none.
     """
+    limit = most_features(len(within), k)
     columns = _standardised(np.concatenate(points, axis=1)) if points else np.empty((len(within), 0))
     width = columns.shape[1]
     if not 0 < width <= limit:
         return None
-    knots = np.quantile(columns, HINGES, axis=0) if width * (1 + len(HINGES)) <= limit else np.empty((0, width))
+    hinged = width * (1 + len(HINGES))
+    fits = hinged <= limit and hinged * len(within) <= MOST_HINGED
+    knots = np.quantile(columns, HINGES, axis=0) if fits else np.empty((0, width))
     room = limit - width * (1 + len(knots))
-    return _centred(columns, knots, _coarse(cells, room), within)
+    return _centred(columns, knots, _coarse(cells, room, most_indicators(len(within), k)), within)
 
 
-def _coarse(cells: Sequence[Labels], room: int) -> tuple[Labels, ...]:
+def _coarse(cells: Sequence[Labels], room: int, most: int) -> tuple[Labels, ...]:
     kept: list[Labels] = []
     for labels in cells:
         count = int(labels.max()) + 1
-        if count <= min(COARSE, room):
+        if count <= min(most, room):
             kept.append(labels)
             room -= count
     return tuple(kept)
@@ -92,13 +102,9 @@ def _centred(columns: Points, knots: Points, indicators: tuple[Labels, ...], wit
     width = columns.shape[1] * (1 + len(knots)) + sum(int(cells.max()) + 1 for cells in indicators)
     groups = int(within.max()) + 1
     raw = SideFeatures(columns, knots, indicators, within, np.zeros((1, width)))
-
-    def tally(rows: slice) -> UnitStatistics:
-        return unit_statistics(raw._raw(rows), within[rows], groups)
-
     total = UnitStatistics(np.zeros(groups), np.zeros((groups, width)))
     for rows in slices(len(within), 1 << 16):
-        total = total + tally(rows)
+        total = total + unit_statistics(raw._raw(rows), within[rows], groups)
     centres = total.sums / np.maximum(total.counts, 1)[:, None]
     return SideFeatures(columns, knots, indicators, within, centres)
 

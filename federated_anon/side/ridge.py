@@ -53,6 +53,16 @@ def regress(features: SideFeatures, targets: Points, taken: int) -> Regression:
     )
 
 
+def remaining_share(residual: Points, regression: Regression, strength: Weights | float, taken: int) -> float:
+    """Share of the residual a damped fit leaves, with its degrees of freedom counted against it; at most 1."""
+    left = residual - np.reshape(strength, (-1, 1)) * regression.fitted()
+    before = float(np.einsum("ij,ij->", residual, residual))
+    after = float(np.einsum("ij,ij->", left, left))
+    free = len(residual) - taken
+    penalty = (free / max(free - regression.freedom, 1.0)) ** 2
+    return min(1.0, penalty * after / before) if before > 0 else 1.0
+
+
 def _moments(features: SideFeatures, targets: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     def moment(rows: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         part = features.rows(rows)
