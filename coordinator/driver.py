@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator.checkpoints import Checkpoints
+from coordinator.course import Ask
 from coordinator.holders import Holders
-from coordinator.protocol import Ask, Outcome, conduct
+from coordinator.protocol import Outcome, conduct
 from federated_anon.errors import Code, HolderRefused, MessageRefused
 from federated_anon.messages import COORDINATOR, VERSION, Envelope, Message, Step, decode, encode
 from federated_anon.messages.payloads import REPLIES, Refused

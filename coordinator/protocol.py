@@ -1,4 +1,4 @@
-"""The steps of a study and their order, as a pure state machine: no Ray, no clock, no files.
+"""A study from enrolment to the signed end, as a pure state machine: no Ray, no clock, no files.
 
 ``conduct`` is a generator: it yields what to ask, is sent the replies, and returns the outcome. The same study and
 the same replies lead through the same steps, which is what makes a study resumable.
@@ -6,52 +6,27 @@ the same replies lead through the same steps, which is what makes a study resuma
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from coordinator.alignment import Overlap, matched
 from coordinator.assembly import Release, Roster, assembled, roster_of
-from coordinator.gate import Judgement, judge
-from coordinator.grouping import Grouped, grouped, merged
-from coordinator.report import Facts, report_of
+from coordinator.course import Ask, Course, everyone
+from coordinator.grouping import grouped, merged
+from coordinator.open import coded, mapped
+from coordinator.report import Facts, open_facts, report_of, sealed_facts
+from coordinator.sealed import repaired, split_down
 from federated_anon.arrays import Labels
 from federated_anon.errors import DataRefused, GuaranteeBroken, MessageRefused
 from federated_anon.messages import Step
-from federated_anon.messages.codec import encode_payload
-from federated_anon.messages.payloads import (
-    Align,
-    CheckGroups,
-    Close,
-    Coded,
-    Collaborate,
-    Correct,
-    Corrected,
-    Enrol,
-    Evaluate,
-    MakeCode,
-    MakeRelease,
-    Mapped,
-    Settle,
-    Share,
-    TrainMap,
-)
-from federated_anon.som import Grid, link_strength, match_units
+from federated_anon.messages.payloads import Align, CheckGroups, Close, Enrol, Evaluate, MakeRelease, Share
+from federated_anon.sealed import NestedPartition
 from federated_anon.study import Study
 
-NONE = np.zeros(0, dtype=np.int32)
 MOST_MERGES = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One step: a request per holder concerned, and what is new since the last one, for people to read."""
-
-    step: Step
-    requests: Mapping[str, Any]
-    news: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,39 +38,51 @@ class Outcome:
     ledgers: Mapping[str, tuple[str, ...]]
 
 
-T = TypeVar("T")
-Course = Generator[Ask, Mapping[str, Any], T]
-
-
 @dataclass(frozen=True, slots=True)
-class Maps:
-    """All holders' activations and validity, and how they came to be."""
+class Proposal:
+    """Groups that holders are about to check, how to mend those that fail, and what the report tells of them."""
 
-    grid: Grid
-    units: Mapping[str, Labels]
-    validity: Mapping[str, float]
-    judgements: tuple[Judgement, ...] = field(default=())
+    groups: Labels
+    mended: Callable[[np.ndarray], Proposal]
+    facts: Callable[[Release, int], Facts]
 
 
 def conduct(study: Study) -> Course[Outcome]:
-    """A whole study in open exposure, from enrolment to the signed end."""
+    """A whole study, in the exposure that its holders agreed on."""
     roster = yield from enrolled(study)
     overlap = yield from aligned(study, roster)
-    maps = yield from trained(study, overlap)
-    for number in range(study.rounds if len(study.holders) > 1 else 0):
-        maps, kept = yield from collaborated(study, maps, number)
-        if not kept:
-            break
+    form = sealed_proposal if study.exposure == "sealed" else open_proposal
+    proposal, merges = yield from constrained(study, (yield from form(study, overlap)))
+    release = yield from released(study, roster, proposal.groups)
+    return (yield from closed(study, roster, release, proposal.facts(release, merges)))
+
+
+def open_proposal(study: Study, overlap: Overlap) -> Course[Proposal]:
+    """Groups formed by the coordinator from the holders' codes; a failing one joins its nearest."""
+    maps = yield from mapped(study, overlap)
     codes, corrections = yield from coded(study, maps)
-    proposal = grouped(study, codes, corrections)
-    groups, merges = yield from constrained(study, proposal)
-    release = yield from released(study, roster, groups)
-    return (yield from closed(study, roster, release, Facts(overlap.records, maps, codes, proposal, merges)))
+    found = grouped(study, codes, corrections)
+
+    def facts(release: Release, merges: int) -> Facts:
+        return open_facts(study, maps, codes, found, release, merges)
+
+    def proposed(groups: Labels) -> Proposal:
+        return Proposal(groups, lambda failing: proposed(merged(groups, failing, found.points)), facts)
+
+    return proposed(found.labels)
 
 
-def everyone(study: Study, payload: Any) -> dict[str, Any]:
-    """The same request for all holders."""
-    return dict.fromkeys(study.holders, payload)
+def sealed_proposal(study: Study, overlap: Overlap) -> Course[Proposal]:
+    """Groups formed by the holders' own splits; where one fails, the split that made it is undone."""
+    final = yield from split_down(study, overlap)
+
+    def facts(release: Release, merges: int) -> Facts:
+        return sealed_facts(study, final, release, merges)
+
+    def proposed(partition: NestedPartition) -> Proposal:
+        return Proposal(partition.compact, lambda failing: proposed(repaired(partition, failing)), facts)
+
+    return proposed(final)
 
 
 def enrolled(study: Study) -> Course[Roster]:
@@ -123,128 +110,17 @@ def aligned(study: Study, roster: Roster) -> Course[Overlap]:
     return overlap
 
 
-def trained(study: Study, overlap: Overlap) -> Course[Maps]:
-    """Local maps on the common grid, aligned as the study says."""
-    grid = grid_of(study, overlap.records)
-    lead, rest = study.holders[0], study.holders[1:]
-
-    def request(name: str, units: Labels) -> TrainMap:
-        return TrainMap(overlap.positions[name], grid.rows, grid.cols, units)
-
-    if study.collaboration.align != "lead" or not rest:
-        replies = dict((yield Ask(Step.MAP, {name: request(name, NONE) for name in study.holders})))
-    else:
-        replies = dict((yield Ask(Step.MAP, {lead: request(lead, NONE)})))
-        replies |= yield Ask(Step.MAP, {name: request(name, replies[lead].units) for name in rest})
-    maps = maps_of(study, grid, replies, overlap.records)
-    if study.collaboration.align == "match" and rest and study.rounds:
-        maps = yield from matched_maps(study, maps)
-    return maps
-
-
-def grid_of(study: Study, records: int) -> Grid:
-    """The study's own grid, or one that fits the number of records."""
-    if study.map.rows is not None and study.map.cols is not None:
-        return Grid(study.map.rows, study.map.cols)
-    return Grid.for_records(records, study.map.scale)
-
-
-def maps_of(study: Study, grid: Grid, replies: Mapping[str, Mapped], records: int) -> Maps:
-    """The replies as maps, after a look at their shape."""
-    for name, reply in replies.items():
-        if len(reply.units) != records or reply.units.min() < 0 or reply.units.max() >= grid.units:
-            raise MessageRefused(f"the activations of '{name}' do not fit the grid and the records")
-    ordered = {name: replies[name] for name in study.holders}
-    return Maps(
-        grid,
-        {name: reply.units for name, reply in ordered.items()},
-        {name: reply.davies_bouldin for name, reply in ordered.items()},
-    )
-
-
-def matched_maps(study: Study, maps: Maps) -> Course[Maps]:
-    """Renumber every map's units so that they agree best with the first holder's."""
-    lead, rest = study.holders[0], study.holders[1:]
-    orders = {name: match_units(maps.units[lead], maps.units[name], maps.grid) for name in rest}
-    replies = yield Ask(Step.SETTLE, {name: Settle(-1, False, order) for name, order in orders.items()})
-    units = {**maps.units, **{name: reply.units for name, reply in replies.items()}}
-    return Maps(maps.grid, units, maps.validity)
-
-
-def collaborated(study: Study, maps: Maps, number: int) -> Course[tuple[Maps, bool]]:
-    """One round: every holder tries a candidate map against its partners' activations; the gate keeps or reverts."""
-    links = {name: strengths(study, maps, name) for name in study.holders}
-    candidates = yield Ask(
-        Step.COLLABORATE,
-        {
-            name: Collaborate(number, links[name], np.stack([maps.units[p] for p in partners(study, name)]))
-            for name in study.holders
-        },
-        news=tuple(f"{name}: Davies-Bouldin {value:.3f}" for name, value in maps.validity.items()),
-    )
-    verdicts = tuple(
-        Judgement(
-            number,
-            name,
-            candidate.before,
-            candidate.after,
-            tuple(float(link) for link in links[name]),
-            judge(candidate, needs_harmless=study.method == "best"),
-        )
-        for name, candidate in candidates.items()
-    )
-    settled = yield Ask(
-        Step.SETTLE,
-        {one.holder: Settle(number, one.verdict == "keep", NONE) for one in verdicts},
-        news=tuple(
-            f"round {number + 1}, {one.holder}: Davies-Bouldin {one.before:.3f} -> {one.after:.3f}, {one.verdict}"
-            for one in verdicts
-        ),
-    )
-    records = len(next(iter(maps.units.values())))
-    after = maps_of(study, maps.grid, settled, records)
-    history = Maps(after.grid, after.units, after.validity, maps.judgements + verdicts)
-    return history, any(one.verdict == "keep" for one in verdicts)
-
-
-def partners(study: Study, holder: str) -> tuple[str, ...]:
-    """All other holders, in the order of the roster."""
-    return tuple(name for name in study.holders if name != holder)
-
-
-def strengths(study: Study, maps: Maps, holder: str) -> np.ndarray:
-    """The strength of each link to ``holder``, clipped to what the study allows."""
-    radius = study.collaboration.radius
-    raw = [link_strength(maps.units[holder], maps.units[name], maps.grid, radius) for name in partners(study, holder)]
-    return np.clip(np.array(raw), 0.0, study.collaboration.strength)
-
-
-def coded(study: Study, maps: Maps) -> Course[tuple[dict[str, Coded], dict[str, Corrected]]]:
-    """Every holder's code; with side information in turn, each seeing the codes before it, then corrected by all."""
-    if not study.uses_side_information or len(study.holders) == 1:
-        replies = yield Ask(Step.CODE, everyone(study, MakeCode(())))
-        return dict(replies), {}
-    codes: dict[str, Coded] = {}
-    for name in study.holders:
-        before = tuple(encode_payload(code) for code in codes.values())
-        codes |= yield Ask(Step.CODE, {name: MakeCode(before)})
-    whole = tuple(encode_payload(codes[name]) for name in study.holders)
-    corrections = yield Ask(Step.CORRECT, everyone(study, Correct(whole)))
-    return codes, dict(corrections)
-
-
-def constrained(study: Study, proposal: Grouped) -> Course[tuple[Labels, int]]:
-    """Holders check size, l-diversity and t-closeness; failing groups join their nearest until none fails."""
-    groups = proposal.labels
+def constrained(study: Study, proposal: Proposal) -> Course[tuple[Proposal, int]]:
+    """Holders check size, l-diversity and t-closeness; failing groups are mended until none fails."""
     for number in range(MOST_MERGES):
-        request = CheckGroups(number, groups.astype(np.int32))
+        request = CheckGroups(number, proposal.groups.astype(np.int32))
         replies = yield Ask(Step.CONSTRAIN, everyone(study, request))
         failing = np.logical_or.reduce([reply.failing for reply in replies.values()])
         if not failing.any():
-            return groups, number
-        if groups.max() == 0:
+            return proposal, number
+        if proposal.groups.max() == 0:
             raise GuaranteeBroken("l or t cannot be reached: the whole table as one group does not keep it")
-        groups = merged(groups, failing, proposal.points)
+        proposal = proposal.mended(failing)
     raise GuaranteeBroken(f"l or t was not reached after merging groups {MOST_MERGES} times")
 
 

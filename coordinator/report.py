@@ -5,40 +5,73 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coordinator.assembly import Release, Roster
+from coordinator.gate import Judgement
 from coordinator.grouping import Grouped
+from coordinator.open import Maps
 from federated_anon.messages.payloads import Coded, Evaluated
 from federated_anon.privacy import indices_linkage
+from federated_anon.sealed import NestedPartition
 from federated_anon.study import Study
-
-if TYPE_CHECKING:
-    from coordinator.protocol import Maps
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the study's course left behind that the report tells."""
+    """What the study's course left behind that the report tells; ``holders`` has plain data by name."""
 
-    records: int
-    maps: Maps
-    codes: Mapping[str, Coded]
-    proposal: Grouped
-    merges: int
+    grouping: str
+    merging_rounds: int
+    coordinator_view_linkage: float
+    caveats: tuple[str, ...]
+    holders: Mapping[str, Mapping[str, Any]]
+    rounds: tuple[Judgement, ...] = ()
+
+
+def open_facts(
+    study: Study, maps: Maps, codes: Mapping[str, Coded], found: Grouped, release: Release, merges: int
+) -> Facts:
+    """The facts of an open study: maps, codes, and how far the coordinator's view of the indices links people."""
+    caveats = [study.preset.caveat] if study.preset.caveat else []
+    if study.method == "k-tca":
+        caveats.append(f"As published, this run would have reached k = {found.published_k}.")
+    caveats.append(
+        "Open exposure: the coordinator sees every record's cell index at every holder and is trusted with it."
+    )
+    holders = {
+        name: {
+            "davies_bouldin": maps.validity[name],
+            "grid": [maps.grid.rows, maps.grid.cols],
+            "cells": len(code.prototypes),
+            "uses_partners_codes": len(code.coefficients) > 0,
+            "veiled_groups": release.veiled[name],
+        }
+        for name, code in codes.items()
+    }
+    linkage = indices_linkage([code.cells for code in codes.values()])
+    return Facts(found.route, merges, linkage, tuple(caveats), holders, maps.judgements)
+
+
+def sealed_facts(study: Study, final: NestedPartition, release: Release, merges: int) -> Facts:
+    """The facts of a sealed study: all that was said of single records is constant on the final splits."""
+    route = f"{len(final.parents)} nested splits"
+    caveats = ("Sealed exposure: nobody learns more of a record than the final groups tell.",)
+    return Facts(route, merges, indices_linkage([final.compact]), caveats, {name: {} for name in study.holders})
 
 
 def report_of(
     study: Study, roster: Roster, release: Release, facts: Facts, losses: Mapping[str, Evaluated]
 ) -> dict[str, Any]:
     """Everything the report says, as plain data; the same study on the same data gives the same bytes."""
+    identities = dict(zip(study.holders, roster.identities, strict=True))
     return {
         "study": study.digest,
         "name": study.name,
         "method": study.method,
         "exposure": study.exposure,
-        "caveats": caveats(study, facts),
-        "records": facts.records,
+        "caveats": list(facts.caveats),
+        "records": release.table.num_rows,
         "groups": release.groups,
         "k": study.privacy.k,
         "k_reached": release.reached.k,
@@ -46,26 +79,14 @@ def report_of(
         "closeness_reached": release.reached.closeness,
         "information_loss_percent": information_loss(losses),
         "columns": column_losses(release, losses),
-        "grouping": facts.proposal.route,
-        "merging_rounds": facts.merges,
-        "coordinator_view_linkage": indices_linkage([code.cells for code in facts.codes.values()]),
-        "holders": holder_facts(study, roster, release, facts),
-        "rounds": [asdict(judgement) for judgement in facts.maps.judgements],
+        "grouping": facts.grouping,
+        "merging_rounds": facts.merging_rounds,
+        "coordinator_view_linkage": facts.coordinator_view_linkage,
+        "holders": {name: {"identity": key.hex(), **facts.holders[name]} for name, key in identities.items()},
+        "rounds": [asdict(judgement) for judgement in facts.rounds],
         "seed": study.seed,
         "software": version("federated-anon"),
     }
-
-
-def caveats(study: Study, facts: Facts) -> list[str]:
-    """What a reader must know about the method before trusting a figure."""
-    found = [study.preset.caveat] if study.preset.caveat else []
-    if study.method == "k-tca":
-        found.append(f"As published, this run would have reached k = {facts.proposal.published_k}.")
-    if study.exposure == "open":
-        found.append(
-            "Open exposure: the coordinator sees every record's cell index at every holder and is trusted with it."
-        )
-    return found
 
 
 def information_loss(losses: Mapping[str, Evaluated]) -> float:
@@ -94,18 +115,3 @@ def column_losses(release: Release, losses: Mapping[str, Evaluated]) -> list[dic
         }
         for column in release.columns
     ]
-
-
-def holder_facts(study: Study, roster: Roster, release: Release, facts: Facts) -> dict[str, Any]:
-    """Per holder: its identity, its map's validity, whether partners' codes serve it, its cells."""
-    return {
-        name: {
-            "identity": identity.hex(),
-            "davies_bouldin": facts.maps.validity[name],
-            "grid": [facts.maps.grid.rows, facts.maps.grid.cols],
-            "cells": len(facts.codes[name].prototypes),
-            "uses_partners_codes": len(facts.codes[name].coefficients) > 0,
-            "veiled_groups": release.veiled[name],
-        }
-        for name, identity in zip(study.holders, roster.identities, strict=True)
-    }

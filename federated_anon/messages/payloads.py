@@ -157,6 +157,51 @@ class Corrected:
 
 
 @dataclass(frozen=True, slots=True)
+class Seat:
+    """Sealed: the common people as positions in this holder's sorted pseudonyms."""
+
+    positions: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Seated:
+    """Sealed: how many people take part, as this holder counts them."""
+
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """Sealed: the splits of the level before (winner per open group, each holder's bits); none at the first level."""
+
+    round: int
+    winners: Ints
+    bits: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """Sealed: per open group, how far this holder's best split would lower the error of its own columns."""
+
+    gains: Singles
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Sealed: the groups, by name, whose split this holder won."""
+
+    round: int
+    groups: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Sealed: one bit per record of the groups won, packed: the only thing said of single records."""
+
+    bits: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class CheckGroups:
     """Group per record, counted from 0; the how-manieth proposal."""
 
@@ -232,6 +277,9 @@ REQUESTS: dict[Step, type[Any]] = {
     Step.SETTLE: Settle,
     Step.CODE: MakeCode,
     Step.CORRECT: Correct,
+    Step.SEAT: Seat,
+    Step.PROPOSE: Propose,
+    Step.SPLIT: Split,
     Step.CONSTRAIN: CheckGroups,
     Step.RELEASE: MakeRelease,
     Step.EVALUATE: Evaluate,
@@ -247,6 +295,9 @@ REPLIES: dict[Step, type[Any]] = {
     Step.SETTLE: Mapped,
     Step.CODE: Coded,
     Step.CORRECT: Corrected,
+    Step.SEAT: Seated,
+    Step.PROPOSE: Proposed,
+    Step.SPLIT: Sides,
     Step.CONSTRAIN: GroupVerdict,
     Step.RELEASE: Block,
     Step.EVALUATE: Evaluated,

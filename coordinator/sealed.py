@@ -1,0 +1,54 @@
+"""Sealed exposure as a course of steps: levels of splits, each group split by the holder that gains most from it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coordinator.alignment import Overlap
+from coordinator.course import Ask, Course, everyone
+from federated_anon.arrays import Labels
+from federated_anon.errors import MessageRefused
+from federated_anon.messages import Step
+from federated_anon.messages.payloads import Propose, Seat, Split
+from federated_anon.sealed import NestedPartition, SplitRules, apply, merge_siblings, open_groups, winners
+from federated_anon.study import Study
+
+NOBODY = np.zeros(0, dtype=np.int32)
+
+
+def split_down(study: Study, overlap: Overlap) -> Course[NestedPartition]:
+    """From one group of everyone to groups of k to 2k-1; one round of two steps per level."""
+    yield Ask(Step.SEAT, {name: Seat(overlap.positions[name]) for name in study.holders})
+    rules, partition = SplitRules(study.privacy.k), NestedPartition.whole(overlap.records)
+    level, won, bits = 0, NOBODY, ()
+    while len(opened := open_groups(partition, rules.k)):
+        told = yield Ask(
+            Step.PROPOSE,
+            everyone(study, Propose(level, won, bits)),
+            news=(f"level {level}: {len(opened)} groups of {2 * rules.k} or more are split",) if level % 5 == 0 else (),
+        )
+        won = winners([_fitting(name, told[name].gains, len(opened)) for name in study.holders]).astype(np.int32)
+        names = {
+            name: opened[won == place].astype(np.int32)
+            for place, name in enumerate(study.holders)
+            if (won == place).any()
+        }
+        sides = yield Ask(Step.SPLIT, {name: Split(level, groups) for name, groups in names.items()})
+        bits = tuple(sides[name].bits if name in sides else b"" for name in study.holders)
+        partition = apply(partition, won, bits, rules)
+        level += 1
+    if level:  # Every holder applies the last splits too; nothing is open, so nothing is told.
+        yield Ask(Step.PROPOSE, everyone(study, Propose(level, won, bits)))
+    return partition
+
+
+def repaired(partition: NestedPartition, failing: np.ndarray) -> NestedPartition:
+    """Undo the splits that made the failing groups, given in the order of ``partition.compact``."""
+    names = np.flatnonzero(partition.sizes)
+    return merge_siblings(partition, names[failing])
+
+
+def _fitting(name: str, gains: np.ndarray, count: int) -> Labels:
+    if len(gains) != count:
+        raise MessageRefused(f"'{name}' told {len(gains)} gains for {count} open groups")
+    return gains

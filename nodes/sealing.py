@@ -1,0 +1,54 @@
+"""A holder's end of sealed exposure: proposals that never leave, gains that do, and bits for the groups it won."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from federated_anon.arrays import Labels, Points
+from federated_anon.crypto.agreement import derive
+from federated_anon.crypto.pseudonyms import pseudonyms
+from federated_anon.crypto.signing import Identity
+from federated_anon.errors import Code, MessageRefused, PolicyRefused
+from federated_anon.messages.payloads import Propose
+from federated_anon.privacy.kanonymity import joint_labels
+from federated_anon.sealed import NestedPartition, Proposer, SplitRules, apply
+
+
+@dataclass(frozen=True, slots=True)
+class Sealing:
+    """Where the splitting stands: the level whose gains were told last, and the groups at it."""
+
+    proposer: Proposer
+    rules: SplitRules
+    partition: NestedPartition
+    level: int
+
+
+def seated(points: Points, ids: pa.Array, rows: np.ndarray, identity: Identity, study: str, k: int) -> Sealing:
+    """Everyone in one group; ties between equal records are broken by numbers that only this holder can compute."""
+    secret = derive(identity.secret, "sealed order", study)
+    private = pseudonyms(ids.take(pa.array(rows)).to_pylist(), secret).view(np.uint64)[::2].copy()
+    rules = SplitRules(k)
+    return Sealing(Proposer(points, private, rules), rules, NestedPartition.whole(len(points)), -1)
+
+
+def advanced(current: Sealing, request: Propose) -> Sealing:
+    """The groups after the splits of the level before; a repeated request for the same level changes nothing."""
+    if request.round == current.level:
+        return current
+    if request.round != current.level + 1:
+        raise MessageRefused(f"level {request.round} after level {current.level}", Code.OUT_OF_ORDER)
+    if request.round == 0:
+        return Sealing(current.proposer, current.rules, current.partition, 0)
+    partition = apply(current.partition, request.winners, request.bits, current.rules)
+    return Sealing(current.proposer, current.rules, partition, request.round)
+
+
+def require_coarser(groups: Labels, partition: NestedPartition) -> None:
+    """Raise unless every group is made of whole final groups: anything else would tell more than the splits did."""
+    joint = joint_labels([partition.compact, groups], len(groups))
+    if joint.max() > partition.compact.max():
+        raise PolicyRefused("a group cuts across the groups that were agreed on", Code.SECOND_PARTITION)
