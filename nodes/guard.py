@@ -257,6 +257,12 @@ def require_merged(before: Labels, after: Labels) -> None:
         raise PolicyRefused("a proposal may only join groups of the one before it", Code.CHANGED_REQUEST)
 
 
+def require_checked(checked: Labels, groups: Labels) -> None:
+    """Raise unless the groups are those checked last: a refusal for l or t would be a verdict on any groups."""
+    if not np.array_equal(checked, groups):
+        raise PolicyRefused("these groups were not checked last", Code.CHANGED_REQUEST)
+
+
 def require_groups(groups: Labels, records: int, k: int) -> None:
     """Raise unless ``groups`` covers all common records with groups of at least ``k``, numbered without gaps."""
     if len(groups) != records or records == 0 or groups.min() < 0 or groups.max() >= records:
