@@ -1,0 +1,237 @@
+"""A coordinator that asks the same step many times: verdicts, refusals and validity values as oracles."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import least_squares
+
+import nodes.holder
+from federated_anon.columns import Kind, Role
+from federated_anon.errors import Code
+from federated_anon.messages import Step
+from federated_anon.messages import payloads as p
+from nodes.guard import Guard
+from tests.attacks.doors import NONE, aligned_liars, in_pseudonym_order, make_holder, number_table
+from tests.simulator import make_study
+
+PEOPLE = 60
+
+
+def led(folder, study, *, people=PEOPLE, rounds=20, grid=(2, 2), lead=NONE):
+    """One holder with a two-valued sensitive column, led up to its map; the liar at its door, and the truth."""
+    rng = np.random.default_rng(5)
+    ill = rng.choice(["yes", "no"], people)
+    income = rng.normal(50, 10, people)
+    made = number_table(income, ill=(Role.SENSITIVE, Kind.CATEGORY, ill))
+    holder = make_holder(folder, "north", made, ["north"], most_rounds=rounds)
+    liar = aligned_liars(study, {"north": holder})["north"]
+    liar.map = liar.ask(Step.MAP, p.TrainMap(np.arange(people, dtype=np.int32), *grid, lead))
+    return liar, in_pseudonym_order(holder, ill) == "yes", in_pseudonym_order(holder, income)
+
+
+class Sorter:
+    """Sorts people by a two-valued sensitive column, from verdicts on groups of three with l = 2 alone."""
+
+    def __init__(self, people):
+        self.people, self.same, self.other = people, [], []
+
+    def groups(self):
+        """Pairs of known people with one unknown each; what is left over goes in threes, and the rest in one."""
+        known = [
+            *zip(self.same[::2], self.same[1::2], strict=False),
+            *zip(self.other[::2], self.other[1::2], strict=False),
+        ]
+        unknown = [i for i in range(self.people) if i not in self.same and i not in self.other]
+        self.tests = [(*pair, target) for pair, target in zip(known, unknown, strict=False)]
+        used = {i for test in self.tests for i in test}
+        rest = [i for i in range(self.people) if i not in used]
+        self.threes = [] if self.tests else [tuple(rest[i : i + 3]) for i in range(0, len(rest) - 5, 3)]
+        groups = np.full(self.people, len(self.tests) + len(self.threes))
+        for number, members in enumerate([*self.tests, *self.threes]):
+            groups[list(members)] = number
+        return np.unique(groups, return_inverse=True)[1].astype(np.int32)
+
+    def learn(self, failing):
+        for number, (first, _, target) in enumerate(self.tests):
+            alike = first in self.same
+            (self.same if alike == bool(failing[number]) else self.other).append(target)
+        for members in [m for m, fails in zip(self.threes, failing[len(self.tests) :], strict=False) if fails][:1]:
+            self.same.extend(members)
+
+
+def sorted_people(liar):
+    """How many people are sorted after the rounds the policy grants, and how many rounds were answered."""
+    sorter, answered = Sorter(PEOPLE), 0
+    for number in range(20):
+        reply = liar.ask(Step.CONSTRAIN, p.CheckGroups(number, sorter.groups()))
+        if isinstance(reply, p.Refused):
+            break
+        answered += 1
+        sorter.learn(reply.failing)
+    return sorter, answered
+
+
+STUDY = make_study(["north"], 3, privacy={"k": 3, "l": 2})
+
+
+def test_verdicts_on_groups_of_the_liars_choice(tmp_path):
+    liar, _, _ = led(tmp_path, STUDY)
+    sorter, answered = sorted_people(liar)
+    assert answered == 1
+    assert len(sorter.same) + len(sorter.other) <= 3
+
+
+def test_verdicts_on_groups_of_the_liars_choice_unguarded(tmp_path, monkeypatch):
+    monkeypatch.setattr(nodes.holder, "require_merged", lambda before, after: None)
+    liar, ill, _ = led(tmp_path, STUDY)
+    sorter, _ = sorted_people(liar)
+    assert len(sorter.same) + len(sorter.other) > 0.9 * PEOPLE
+    assert len(set(ill[sorter.same])) == 1
+    assert len(set(ill[sorter.other])) == 1
+
+
+def test_a_proposal_that_skips_a_round_is_refused(tmp_path):
+    liar, _, _ = led(tmp_path, STUDY)
+    groups = (np.arange(PEOPLE) // 3).astype(np.int32)
+    assert liar.ask(Step.CONSTRAIN, p.CheckGroups(4, groups)) == p.Refused(Code.OUT_OF_ORDER)
+
+
+def release_bits(liar, tries):
+    """Whether any group of a partition fails, read off the code of the refusal; nothing is ever released."""
+    liar.ask(Step.CODE, p.MakeCode(()))
+    rng = np.random.default_rng(1)
+    codes = []
+    for _ in range(tries):
+        groups = rng.permutation(np.arange(PEOPLE) // 3).astype(np.int32)
+        reply = liar.ask(Step.RELEASE, p.MakeRelease(groups, ("income", "ill")))
+        codes.append(reply.code if isinstance(reply, p.Refused) else "released")
+    return codes
+
+
+def test_refused_releases_tell_nothing_of_the_sensitive_column(tmp_path):
+    liar, _, _ = led(tmp_path, STUDY)
+    liar.ask(Step.CONSTRAIN, p.CheckGroups(0, (np.arange(PEOPLE) // 3).astype(np.int32)))
+    assert set(release_bits(liar, 20)) == {Code.CHANGED_REQUEST}
+
+
+def test_refused_releases_unguarded_are_verdicts_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(nodes.holder, "require_checked", lambda checked, groups: None)
+    liar, _, _ = led(tmp_path, STUDY)
+    liar.ask(Step.CONSTRAIN, p.CheckGroups(0, (np.arange(PEOPLE) // 3).astype(np.int32)))
+    assert release_bits(liar, 40).count(Code.GUARANTEE) >= 5
+
+
+TALK = make_study(["north"], 3, collaboration={"rounds": 20})
+
+
+def repeated(liar):
+    """Ask one round of collaboration again and again; between, renumber the units, which changes the question."""
+    rng = np.random.default_rng(0)
+    partner = rng.integers(0, 4, (1, PEOPLE)).astype(np.int32)
+    found = set()
+    for number in range(12):
+        reply = liar.ask(Step.COLLABORATE, p.Collaborate(0, np.array([1.0]), partner))
+        if isinstance(reply, p.Candidate):
+            found.add(reply.after)
+        liar.ask(Step.SETTLE, p.Settle(100 + number, False, rng.permutation(4).astype(np.int32)))
+        liar.ask(Step.SETTLE, p.Settle(-1, False, rng.permutation(4).astype(np.int32)))
+        liar.ask(Step.SETTLE, p.Settle(0, True, NONE))
+    return found
+
+
+def test_one_round_asked_twelve_times_gives_one_value(tmp_path):
+    assert len(repeated(led(tmp_path, TALK)[0])) == 1
+
+
+def test_one_round_asked_twelve_times_unguarded(tmp_path, monkeypatch):
+    monkeypatch.setattr(Guard, "_require_same_answer", lambda self, request, answer: None)
+    monkeypatch.setattr(nodes.holder, "require_round", lambda policy, study, number: None)
+    assert len(repeated(led(tmp_path, TALK)[0])) >= 3
+
+
+def studies_answered(folder, count):
+    """The same data asked for its map by many studies that differ in name alone; distinct validity values."""
+    values = set()
+    for number in range(count):
+        study = make_study(["north"], 3, name=f"trial-{number}", seed=number)
+        lead = np.random.default_rng(number).integers(0, 9, PEOPLE).astype(np.int32)
+        liar, _, _ = led(folder, study, grid=(3, 3), lead=lead)
+        if isinstance(liar.map, p.Mapped):
+            values.add(round(liar.map.davies_bouldin, 9))
+    return values
+
+
+def test_many_studies_on_one_version_of_the_data(tmp_path):
+    assert len(studies_answered(tmp_path, 8)) == 1
+
+
+def test_many_studies_on_one_version_of_the_data_unguarded(tmp_path, monkeypatch):
+    monkeypatch.setattr(Guard, "require_few_studies", lambda self: None)
+    assert len(studies_answered(tmp_path, 8)) >= 4
+
+
+def test_an_owner_may_allow_more_studies(tmp_path):
+    holder = make_holder(tmp_path, "north", number_table(np.arange(60.0)), ["north"], most_studies=2)
+    for number, expected in enumerate([p.Mapped, p.Mapped, p.Refused]):
+        liar = aligned_liars(make_study(["north"], 3, name=f"trial-{number}"), {"north": holder})["north"]
+        reply = liar.ask(Step.MAP, p.TrainMap(np.arange(60, dtype=np.int32), 2, 2, NONE))
+        assert isinstance(reply, expected)
+
+
+FEW = 8
+FEW_STUDY = make_study(["north"], 3, collaboration={"rounds": 20, "side_information": False})
+KERNEL = np.exp(-np.array([[0.0, 1.0], [1.0, 0.0]]))
+
+
+def validities(x, pulls):
+    """What a holder with values ``x`` would answer: Davies-Bouldin of two units, for all partners' units at once."""
+    centres = np.einsum("rnj,n->rj", pulls, x)
+    away = np.abs(x[None, :, None] - centres[:, None, :])
+    first = away.argmin(axis=2) == 0
+    spread = (away[:, :, 0] * first).sum(1) / np.maximum(first.sum(1), 1)
+    spread += (away[:, :, 1] * ~first).sum(1) / np.maximum((~first).sum(1), 1)
+    return spread / np.maximum(np.abs(centres[:, 0] - centres[:, 1]), 1e-9)
+
+
+def solved(liar, truth):
+    """Few people, many rounds: as many validity values as unknowns, solved by least squares. Worst error in scores."""
+    rng = np.random.default_rng(2)
+    asked, told = [], []
+    for number in range(20):
+        partner = rng.integers(0, 2, FEW)
+        reply = liar.ask(Step.COLLABORATE, p.Collaborate(number, np.array([1.0]), partner[None].astype(np.int32)))
+        if np.isfinite(reply.after):
+            asked.append(partner)
+            told.append(reply.after)
+    code = liar.ask(Step.CODE, p.MakeCode(()))
+    own = KERNEL[liar.map.units.astype(np.int64)]
+    pulls = np.array([own + (own - KERNEL[partner]) ** 2 for partner in asked]).reshape(-1, FEW, 2)
+    pulls = pulls / pulls.sum(axis=1, keepdims=True)
+    shares = np.eye(len(code.prototypes))[code.cells].T / np.bincount(code.cells)[:, None]
+
+    def misfit(x):
+        known = shares @ x - code.prototypes[:, 0]
+        return np.concatenate([validities(x, pulls) - told, 10 * known, [10 * (x.std() - 1)]])
+
+    best, scores = None, (truth - truth.mean()) / truth.std()
+    for _ in range(200 if told else 5):
+        found = least_squares(misfit, code.prototypes[code.cells, 0] + 0.5 * rng.normal(size=FEW), max_nfev=60)
+        best = found if best is None or found.cost < best.cost else best
+        if best.cost < 1e-11:
+            break
+    return len(told), float(np.abs(best.x - scores).max())
+
+
+def test_few_people_and_many_validity_values(tmp_path):
+    liar, _, income = led(tmp_path, FEW_STUDY, people=FEW, grid=(1, 2))
+    told, error = solved(liar, income)
+    assert told == 0
+    assert error > 0.05
+
+
+def test_few_people_and_many_validity_values_unguarded(tmp_path, monkeypatch):
+    monkeypatch.setattr(nodes.holder, "SCALARS", 0)
+    liar, _, income = led(tmp_path, FEW_STUDY, people=FEW, grid=(1, 2))
+    told, error = solved(liar, income)
+    assert told >= FEW
+    assert error < 1e-3, "every value of eight people, from numbers about all of them"
