@@ -1,16 +1,29 @@
-"""Holders as Ray actors, local or on a cluster, found by name; the only file of this side that imports ray."""
+"""Holders as Ray actors, local or on a cluster; the only file of this side that imports ray."""
 
 from __future__ import annotations
 
+import os
+import signal
+import tempfile
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-import ray
+import ray  # Before psutil, which it brings along.
+
+import psutil  # isort: skip
 from ray.exceptions import ActorDiedError, RayActorError
 
 from federated_anon.errors import HolderLate
+from federated_anon.folders import temporary_folder
 
+NAMESPACE = "federated-anon"
+OBJECT_STORE = 512 * 2**20
+LONGEST_BASE = 16  # Characters of a temporary folder under which the paths of Ray's sockets are short enough.
+PATIENCE = 1.0  # Seconds for Ray's processes to end by themselves, then again when asked to.
 GLANCE = 0.2  # Seconds between looks, so that an interruption is noticed at once.
 
 
@@ -19,11 +32,6 @@ class RayHolders:
 
     def __init__(self, actors: Mapping[str, Any]) -> None:
         self._actors = dict(actors)
-
-    @classmethod
-    def found(cls, names: Mapping[str, str], namespace: str) -> RayHolders:
-        """Holders whose actors somebody else started: holder name -> actor name."""
-        return cls({holder: ray.get_actor(actor, namespace=namespace) for holder, actor in names.items()})
 
     def ask(self, requests: Mapping[str, bytes], timeout: float) -> dict[str, bytes | None]:
         """Send to all, then gather in whatever order they finish; one whose actor died is waited for, then lost."""
@@ -61,3 +69,79 @@ def _result(reference: Any) -> tuple[bytes | None, bool]:
     except RayActorError as error:
         return None, not isinstance(error, ActorDiedError)
     return (bytes(value) if isinstance(value, bytes) else None), False
+
+
+@contextmanager
+def joined_cluster(address: str) -> Iterator[None]:
+    """A connection to a Ray cluster that somebody else started."""
+    try:
+        with own_signals():
+            start_ray(address=address)
+        yield
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def own_cluster(holders: int) -> Iterator[None]:
+    """A Ray cluster for one study, on loopback only, that leaves neither process nor file behind."""
+    base = tempfile.gettempdir()
+    with temporary_folder(base if len(base) <= LONGEST_BASE else "/tmp") as folder:
+        try:
+            with own_signals():
+                start_ray(
+                    address="local",
+                    num_cpus=max(holders, 2),
+                    include_dashboard=False,
+                    object_store_memory=OBJECT_STORE,
+                    _node_ip_address="127.0.0.1",
+                    _temp_dir=str(folder),
+                )
+            yield
+        finally:
+            started = processes_of(folder)
+            ray.shutdown()
+            end(started)
+
+
+def start_ray(**options: Any) -> None:
+    """Connect quietly; what actors log reaches the terminal only where faults are looked for."""
+    is_loud = bool(os.environ.get("FEDERATED_ANON_DEBUG"))
+    ray.init(namespace=NAMESPACE, log_to_driver=is_loud, logging_level="ERROR", **options)
+
+
+@contextmanager
+def own_signals() -> Iterator[None]:
+    """Ray puts a SIGTERM handler of its own in place, which prints a stack; put back what was there."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def processes_of(folder: Path) -> list[Any]:
+    """Ray's processes that were started for ``folder``, and their children."""
+    roots = []
+    for child in psutil.Process().children():
+        try:
+            if any(str(folder) in part for part in child.cmdline()):
+                roots += [child, *child.children(recursive=True)]
+        except psutil.Error:
+            continue
+    return roots
+
+
+def end(processes: Sequence[Any]) -> None:
+    """Wait until processes are gone; ask those that linger, then insist."""
+    for insist in (psutil.Process.terminate, psutil.Process.kill):
+        _, alive = psutil.wait_procs(processes, timeout=PATIENCE)
+        for process in alive:
+            try:
+                insist(process)
+            except psutil.Error:
+                continue
+    psutil.wait_procs(processes, timeout=PATIENCE)

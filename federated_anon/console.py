@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+import textwrap
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -12,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-errors = Console(stderr=True, highlight=False)
+errors = Console(stderr=True, highlight=False, markup=False)
 
 SHARES = {
     "enrol": 3,
@@ -23,6 +25,9 @@ SHARES = {
     "settle": 1,
     "code": 28,
     "correct": 4,
+    "seat": 0,
+    "propose": 0,
+    "split": 0,
     "constrain": 30,
     "release": 5,
     "evaluate": 3,
@@ -50,41 +55,91 @@ class Standing(Protocol):
         ...
 
 
-class Display:
+Listener = Callable[[Standing], None]
+
+
+class Bar:
     """A progress bar with step, holders, elapsed and remaining time; news is printed above it."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._task = progress.add_task("starting", total=100, holders="")
-        self._steps = list(SHARES)
 
     def __call__(self, standing: Standing) -> None:
         """Show where the study stands."""
-        place = self._steps.index(str(standing.step))
-        done = sum(SHARES[step] for step in self._steps[:place])
+        steps = list(SHARES)
+        before = steps[: steps.index(standing.step)] if standing.step in SHARES else []
+        done = max(sum(SHARES[step] for step in before), int(self._progress.tasks[self._task].completed))
         who = ", ".join(standing.holders)
         self._progress.update(self._task, completed=done, description=str(standing.step), holders=who)
         for line in standing.news:
-            self._progress.console.print(f"  {line}", highlight=False)
+            self._progress.console.print(f"  {line}")
+
+
+class Lines:
+    """Progress for a log: a line per step, with the seconds gone by."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+
+    def __call__(self, standing: Standing) -> None:
+        """Write where the study stands."""
+        for line in standing.news:
+            errors.print(f"            {line}", soft_wrap=True)
+        gone = time.perf_counter() - self._started
+        errors.print(f"{gone:8.1f} s  {standing.step}: {', '.join(standing.holders)}", soft_wrap=True)
 
 
 @contextmanager
-def display(quiet: bool) -> Iterator[Display | None]:
-    """A progress display on stderr, or none."""
+def display(quiet: bool) -> Iterator[Listener | None]:
+    """A progress display on stderr: a bar in a terminal, lines in a log, or none."""
     if quiet:
         yield None
         return
+    if not errors.is_terminal:
+        yield Lines()
+        return
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description:<12}"),
-        BarColumn(bar_width=30),
+        TextColumn("{task.description:<11}", markup=False),
+        BarColumn(bar_width=20),
         TimeElapsedColumn(),
-        TextColumn("elapsed,"),
+        TextColumn("gone,"),
         TimeRemainingColumn(),
-        TextColumn("left  [dim]{task.fields[holders]}"),
+        TextColumn("left  {task.fields[holders]}", markup=False, style="dim"),
     )
     with Progress(*columns, console=errors, transient=True) as progress:
-        yield Display(progress)
+        yield Bar(progress)
+
+
+def screen() -> Console:
+    """Where results go: stdout, with text as it is."""
+    return Console(highlight=False, markup=False)
+
+
+def say(*lines: str) -> None:
+    """Lines on stdout, wrapped at the terminal's width with their indent kept."""
+    shown = screen()
+    for line in lines:
+        shown.print(wrapped(line, shown), soft_wrap=True)
+
+
+def complain(title: str, text: str) -> None:
+    """An error on stderr: its title stands out, its lines keep their indent."""
+    errors.print(title, style="bold red", end=" ")
+    first, *rest = text.splitlines() or [""]
+    head = wrapped(f"{title} {first}", errors)[len(title) + 1 :]
+    errors.print("\n".join([head, *(wrapped(line, errors) for line in rest)]), soft_wrap=True)
+
+
+def wrapped(line: str, target: Console) -> str:
+    """A line broken at the width of a terminal, later parts indented; in a log it stays whole."""
+    if not target.is_terminal:
+        return line
+    indent = len(line) - len(line.lstrip()) + 2
+    return textwrap.fill(
+        line, target.width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def print_json(content: Mapping[str, Any]) -> None:
@@ -100,11 +155,24 @@ def pairs(title: str, rows: Mapping[str, Any]) -> Table:
     return table
 
 
-def grid(title: str, header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Table:
-    """A table with a header."""
-    table = Table(*header, title=title, title_justify="left")
+def grid(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[str] = ()) -> Table:
+    """A table with a header; long words are folded, never cut; the columns named in ``right`` hold numbers."""
+    table = Table(title=title, title_justify="left")
+    for name in header:
+        table.add_column(name, overflow="fold", justify="right" if name in right else "left")
     for row in rows:
         table.add_row(*(str(value) for value in row))
+    return table
+
+
+def listing(rows: Sequence[Sequence[Any]]) -> Table:
+    """Rows without lines between them, for findings of unequal length."""
+    table = Table.grid(padding=(0, 2))
+    for row in rows:
+        table.add_row(*(str(value) for value in row))
+    for column in table.columns[:-1]:
+        column.no_wrap = True
+    table.columns[-1].overflow = "fold"
     return table
 
 
@@ -115,3 +183,8 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "bytes" or count >= 10 else f"{count:.1f} {unit}"
         count /= 1024
     raise AssertionError("unreachable")
+
+
+def percent(value: float | None) -> str:
+    """A share for people; nothing where nothing was measured."""
+    return "" if value is None else f"{value:.1f} %"

@@ -14,6 +14,8 @@ from federated_anon.seeds import stream
 
 REST = "*"
 ROW = "row"
+HOLDER = "holder-{}"
+"""How holders are called to whom columns are dealt, from 1 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,11 @@ def declared(table: pa.Table, roles: Roles) -> tuple[Column, ...]:
     if texts:
         raise SettingsRefused(
             "columns",
-            [f"'{name}' looks like free text: not a quasi-identifier; drop it or keep it" for name in texts],
+            [
+                f"'{name}' looks like free text, which cannot be a quasi-identifier: drop it, keep it, or, if it "
+                "names people, make it the key"
+                for name in texts
+            ],
         )
     return columns
 
@@ -70,7 +76,7 @@ def assigned(names: Sequence[str], roles: Roles) -> dict[str, Role]:
                 chosen[name].append(role)
             elif name != REST:
                 faults.append(f"unknown column '{name}'; the table has: {', '.join(names)}")
-    faults += [f"'{n}' has {len(r)} roles: {', '.join(r)}" for n, r in chosen.items() if len(r) > 1]
+    faults += [f"'{n}' has {len(r)} roles: {', '.join(r)}; one is enough" for n, r in chosen.items() if len(r) > 1]
     rest = [role for role, wanted in named.items() if REST in wanted]
     if len(rest) > 1:
         faults.append(f"'*' stands for the rest once only, not for {' and '.join(rest)}")
@@ -84,13 +90,20 @@ def assigned(names: Sequence[str], roles: Roles) -> dict[str, Role]:
 
 def with_key(table: pa.Table, columns: Sequence[Column]) -> People:
     """The table with a key column; without one, the row number is the key."""
+    complete = keyed(columns)
+    if len(complete) > len(columns):
+        table = table.append_column(complete[-1].name, pa.array(np.arange(table.num_rows)))
+    return People(table, complete)
+
+
+def keyed(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns with a key among them; without one, a last column for the row number, under a free name."""
     if any(column.role is Role.KEY for column in columns):
-        return People(table, tuple(columns))
+        return tuple(columns)
     name = ROW
-    while name in table.column_names:
+    while name in {column.name for column in columns}:
         name += "_"
-    numbered = table.append_column(name, pa.array(np.arange(table.num_rows)))
-    return People(numbered, (*columns, Column(name, Role.KEY, Kind.INTEGER)))
+    return (*columns, Column(name, Role.KEY, Kind.INTEGER))
 
 
 def dealt(
@@ -103,14 +116,15 @@ def dealt(
     key = next(column for column in columns if column.role is Role.KEY)
     shared = [c for c in columns if c.role in (Role.QUASI, Role.SENSITIVE, Role.KEEP, Role.SET)]
     parts = _viewed(shared, views) if views else _random(shared, holders, seed)
-    return {f"holder-{number + 1}": (key, *part) for number, part in enumerate(parts)}
+    return {HOLDER.format(number + 1): (key, *part) for number, part in enumerate(parts)}
 
 
 def _random(columns: Sequence[Column], holders: int, seed: int) -> list[list[Column]]:
     quasi = [column for column in columns if column.role is Role.QUASI]
     if not 1 <= holders <= len(quasi):
         count = f"{len(quasi)} quasi-identifiers"
-        raise SettingsRefused("columns", [f"{count} cannot be dealt to {holders} holders: each needs at least one"])
+        fault = f"{count} cannot be dealt to {holders} holders: each needs at least one; choose fewer holders"
+        raise SettingsRefused("columns", [fault if holders > 0 else f"at least one holder is needed, got {holders}"])
     rng = stream(seed, "deal")
     parts: list[list[Column]] = [[] for _ in range(holders)]
     others = [column for column in columns if column.role is not Role.QUASI]

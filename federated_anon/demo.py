@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
-import tomli_w
-from rich.console import Console
-from scipy.spatial import cKDTree
+from rich.table import Table
 
 from federated_anon import console
-from federated_anon.columns import Column, Role
+from federated_anon.columns import Role
 from federated_anon.crypto.signing import Identity
-from federated_anon.drafts import SETTINGS_HEAD, STUDY_HEAD, holder_settings
-from federated_anon.encoding import Encoding
-from federated_anon.errors import StorageFailed
+from federated_anon.drafts import holder_settings, settings_text, study_text
+from federated_anon.folders import partial_folder
 from federated_anon.people import Organisation, organisations
 from federated_anon.privacy import equivalence_classes
 from federated_anon.simulate import Result, run
@@ -29,29 +25,40 @@ K, L = 5, 3
 
 
 def show(out: Path, people: int, seed: int) -> None:
-    """Write the organisations' files, run the study on local Ray, and tell what came of it."""
-    if out.exists():
-        raise StorageFailed(f"'{out}' exists already; choose another --out, or remove it")
-    screen = Console()
-    found = organisations(people, seed)
-    study = write_organisations(out, found, seed)
-    sizes = ", ".join(f"{one.name} {one.table.num_rows} x {one.table.num_columns}" for one in found)
-    screen.print(f"Three organisations with files of their own in {out}: {sizes}.", highlight=False)
-    with console.display(quiet=False) as listen:
-        result = run(study, out / "run", listen=listen)
-    tell(screen, result, found)
-    screen.print(
-        f"Next: federated-anon verify {out}/run\n"
-        f"      federated-anon doctor {study}\n"
-        f"      look at {out}/run/release.csv, {out}/hospital/settings.toml, {out}/run/ledger/hospital.jsonl\n"
-        "      federated-anon simulate YOUR.csv --quasi '*' --k 5 --out trial",
-        highlight=False,
+    """Write the organisations' files, run the study on local Ray, and tell what came of it; all or nothing."""
+    with partial_folder(out) as folder:
+        found = organisations(people, seed)
+        study = write_organisations(folder, found, seed)
+        console.say(introduction(out, found))
+        with console.display(quiet=False) as listen:
+            result = run(study, folder / "run", listen=listen)
+    tell(result)
+    console.say(*next_steps(out))
+
+
+def introduction(out: Path, found: Sequence[Organisation]) -> str:
+    """Who takes part, and with what."""
+    sizes = ", ".join(f"{one.name} ({one.table.num_rows} rows, {one.table.num_columns} columns)" for one in found)
+    return f"Three organisations, each with a file, a key and a policy of its own in {out}: {sizes}."
+
+
+def next_steps(out: Path) -> tuple[str, ...]:
+    """What to type and to look at now."""
+    return (
+        "Next:",
+        f"  federated-anon verify {out}/run",
+        f"  federated-anon doctor {out}/study.toml",
+        "  federated-anon simulate YOUR.csv --quasi '*' --k 5 --out trial",
+        "Look at:",
+        f"  {out}/run/release.csv              the joint table",
+        f"  {out}/hospital/settings.toml       a holder's columns and policy",
+        f"  {out}/run/ledger/hospital.jsonl    all that left the hospital",
     )
 
 
 def write_organisations(out: Path, found: Sequence[Organisation], seed: int) -> Path:
     """Data, settings and keys of each organisation, and the study they agree on."""
-    out.mkdir(parents=True)
+    out.mkdir(parents=True, exist_ok=True)
     keys = {one.name: Identity.for_simulation(seed, one.name) for one in found}
     for one in found:
         folder = out / one.name
@@ -61,9 +68,9 @@ def write_organisations(out: Path, found: Sequence[Organisation], seed: int) -> 
         partners = {name: key.public.hex() for name, key in keys.items() if name != one.name}
         policy = {"smallest_k": K, "exposures": ["open"], "tell_rows": True}
         content = holder_settings(one.name, one.file, one.columns, partners, policy)
-        (folder / "settings.toml").write_text(SETTINGS_HEAD + tomli_w.dumps(content))
+        (folder / "settings.toml").write_text(settings_text(content))
     study = out / "study.toml"
-    study.write_text(STUDY_HEAD + tomli_w.dumps(study_content([one.name for one in found], seed)))
+    study.write_text(study_text(study_content([one.name for one in found], seed)))
     return study
 
 
@@ -88,61 +95,42 @@ def study_content(holders: Sequence[str], seed: int) -> dict[str, Any]:
     }
 
 
-def tell(screen: Console, result: Result, found: Sequence[Organisation]) -> None:
+def tell(result: Result) -> None:
     """Three tables: what was lost, what risk is left, who learned what."""
-    report, summary = result.report, result.summary
-    lost = [
-        (c["name"], c["holder"], c["role"], "" if loss is None else f"{loss:.1f} %")
-        for c in report["columns"]
-        for loss in (c["information_loss_percent"],)
-    ]
-    screen.print(console.grid("What was lost", ("column", "holder", "role", "information lost"), lost))
-    diversity = ", ".join(f"{name} {value:.0f}" for name, value in report["diversity_reached"].items())
-    screen.print(
-        console.pairs(
-            "What risk is left",
-            {
-                "people in common, groups": f"{summary['records']}, {summary['groups']}",
-                "smallest class (k)": f"{summary['k_reached']} (asked {summary['k']})",
-                "values per class (l)": f"{diversity} (asked {L})",
-                "information lost": f"{summary['information_loss_percent']:.1f} %",
-                "linked by who knows every quasi-identifier": f"at most {100 * linked_at_most(result, found):.1f} % "
-                f"(the promise: {100 / summary['k']:.0f} %; guessing: {100 / summary['records']:.2f} %)",
-                "linked from the coordinator's view (open)": f"{100 * report['coordinator_view_linkage']:.0f} %",
-            },
-        )
-    )
+    screen = console.screen()
+    screen.print(lost(result.report))
+    screen.print(console.pairs("What risk is left", risks(result)))
     screen.print(console.grid("Who learned what", ("party", "learned"), learned(result)))
 
 
-def linked_at_most(result: Result, found: Sequence[Organisation]) -> float:
-    """Share of people that an attacker who knows every quasi-identifier can link, at most.
+def lost(report: Mapping[str, Any]) -> Table:
+    """Every column of the release, whose it is, and how much of it was lost."""
+    rows = [
+        (c["name"], c["holder"], c["role"], console.percent(c["information_loss_percent"])) for c in report["columns"]
+    ]
+    rows.append(("all", "", "", console.percent(report["information_loss_percent"])))
+    return console.grid("What was lost", ("column", "holder", "role", "lost"), rows, right=("lost",))
 
-    Each person is taken to stand in the class nearest to them: that favours the attacker, who still must guess.
+
+def risks(result: Result) -> dict[str, str]:
+    """What is promised, and how far an attacker gets at most.
+
+    Within a class all records look alike, so of the people in it one is linked in expectation, whatever is known of
+    their quasi-identifiers: classes / records in all.
     """
-    original, columns = joined(found)
-    encoding = Encoding.fit(original, columns)
-    quasi = [column.name for column in columns]
-    _, first, sizes = np.unique(equivalence_classes(result.table, quasi), return_index=True, return_counts=True)
-    classes = encoding.encode(result.table.select(quasi).take(first))
-    _, nearest = cKDTree(classes).query(encoding.encode(original))
-    return float((1 / sizes[nearest]).mean())
-
-
-def joined(found: Sequence[Organisation]) -> tuple[pa.Table, list[Column]]:
-    """The common people's quasi-identifiers in one table, which no party of the study ever has."""
-    ids = [pc.utf8_lower(pc.utf8_trim_whitespace(one.table.column(0))) for one in found]
-    common = ids[0].filter(pc.is_in(ids[0], ids[1].combine_chunks()))
-    common = common.filter(pc.is_in(common, ids[2].combine_chunks()))
-    parts: dict[str, Any] = {}
-    columns = []
-    for one, own in zip(found, ids, strict=True):
-        rows = pc.index_in(common, own.combine_chunks())
-        for column in one.columns:
-            if column.role is Role.QUASI:
-                parts[column.name] = one.table[column.name].take(rows)
-                columns.append(column)
-    return pa.table(parts), columns
+    report, summary = result.report, result.summary
+    quasi = [column["name"] for column in report["columns"] if column["role"] == Role.QUASI]
+    classes = len(np.unique(equivalence_classes(result.table, quasi)))
+    diversity = ", ".join(f"{name} {value:.0f}" for name, value in report["diversity_reached"].items())
+    return {
+        "people in common": f"{summary['records']} in {summary['groups']} groups",
+        "smallest class (k)": f"{summary['k_reached']} (asked {summary['k']})",
+        "values per class (l)": f"{diversity} (asked {L})",
+        "linked by who knows all": f"at most {100 * classes / summary['records']:.1f} %, knowing every "
+        f"quasi-identifier (promised {100 / summary['k']:.0f} %, guessing {100 / summary['records']:.2f} %)",
+        "linked by the coordinator": f"{100 * report['coordinator_view_linkage']:.0f} %, had it the holders' data "
+        "beside the cells: open exposure trusts it",
+    }
 
 
 def learned(result: Result) -> list[tuple[str, str]]:
@@ -150,15 +138,18 @@ def learned(result: Result) -> list[tuple[str, str]]:
     holders = result.report["holders"]
     cells = ", ".join(f"{name} {facts['cells']}" for name, facts in holders.items())
     veiled = sum(facts["veiled_groups"] for facts in holders.values())
+    sent = console.size(result.summary["bytes_sent"])
     return [
-        ("coordinator", "pseudonyms of ids, not ids; each record's cell at each holder; means of cells of at least k"),
-        ("", f"cells: {cells}; {console.size(result.summary['bytes_sent'])} in all"),
         (
-            "every holder",
-            "how many people are common; the partners' cell indices and cell means; no partner's id or value",
+            "coordinator",
+            "pseudonyms, not ids; which cell each person is in at each holder, and means of cells of at least k "
+            f"people ({cells} cells, {sent} in all)",
         ),
-        (
-            "recipient",
-            f"the release and its report; {veiled} group means carry noise so that no record follows from two sums",
-        ),
+        ("every holder", "how many people are common; the partners' cells and cell means; no id, no single value"),
+        ("recipient", "the release and its report" + veil(veiled)),
     ]
+
+
+def veil(groups: int) -> str:
+    """What is said of group means that carry noise, if any do."""
+    return f"; {groups} group means carry noise, so that no record follows from two sums" if groups else ""

@@ -55,6 +55,7 @@ def describe(model: type[BaseModel], fault: Any) -> str:
     if fault["type"] == "value_error":
         return f"[{'.'.join(path)}] {fault['ctx']['error']}" if path else str(fault["ctx"]["error"])
     text = fault["msg"].removeprefix("Input should be ").replace("greater than or equal to", "at least")
+    text = text.replace("less than or equal to", "at most")
     return f"{place}{key} must be {text}, got {fault['input']!r}"
 
 

@@ -1,12 +1,12 @@
 """Studies from Python: ``run`` with real holders, ``simulate`` with one table dealt to several.
 
-The two sides are imported inside the functions: they import this package, and loading Ray takes its time.
+Everything heavy is imported inside the functions: the two sides import this package, and Arrow, Ray and the
+compiled parts take their time to load.
 """
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,21 +14,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import pyarrow as pa
-
-from federated_anon.deal import Roles, dealt, declared, with_key
-from federated_anon.drafts import write_holder
-from federated_anon.sections import checked
-from federated_anon.study import Study, StudyFile, load_study
-
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from coordinator.driver import Progress
     from coordinator.holders import Holders
     from coordinator.protocol import Outcome
+    from federated_anon.columns import Column
+    from federated_anon.deal import People, Roles
+    from federated_anon.study import Study, StudyFile
 
 Runtime = Literal["ray", "in-process"]
-NAMESPACE = "federated-anon"
-OBJECT_STORE = 512 * 2**20
+RAY_MANNERS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}
+"""Read when Ray is first imported: it reports to nobody, and leaves signals to the program."""
+
+RAY_ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""A cluster of this machine alone: with this switch Ray listens on loopback, on every system, and nowhere else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +51,37 @@ def run(
     address: str | None = None,
     timeout: float = 3600.0,
     checkpoints: Path | str | None = None,
+    certificates: Path | str | None = None,
     listen: Callable[[Progress], None] | None = None,
 ) -> Result:
     """Run a study with the holders that its ``[deployment]`` names; paths there are relative to ``base``.
 
     ``address`` joins an existing Ray cluster; without it Ray is started on this machine, for this study alone.
+    Holders that serve at addresses of their own are reached with the coordinator's folder of ``certificates``.
     """
-    from coordinator.folder import require_free
+    from federated_anon.errors import HolderRefused
+    from federated_anon.folders import require_free
+    from federated_anon.study import StudyFile, load_study
 
     started = time.perf_counter()
     file = study if isinstance(study, StudyFile) else load_study(study)
     home = Path(base) if base else Path() if isinstance(study, StudyFile) else Path(study).parent
     if out is not None:
         require_free(Path(out))
-    with holders_of(file, home, runtime, address) as holders:
-        outcome, received = conducted(file.study, holders, timeout, checkpoints, listen)
+    if file.addresses:
+        with remote_holders(file, certificates) as holders:
+            outcome, received = conducted(file.study, holders, timeout, checkpoints, listen)
+        return finished(outcome, received, time.perf_counter() - started, None if out is None else Path(out))
+    paths = settings_paths(file, home)
+    if address is None:
+        require_ready(file, paths)
+    try:
+        with holders_of(file, paths, runtime, address) as holders:
+            outcome, received = conducted(file.study, holders, timeout, checkpoints, listen)
+    except HolderRefused as error:
+        if address is None:
+            explain(error, paths, file.study)
+        raise
     return finished(outcome, received, time.perf_counter() - started, None if out is None else Path(out))
 
 
@@ -94,37 +111,94 @@ def simulate(
     ``'*'`` in one of the roles stands for every column not named otherwise. Identities are derived from the seed,
     so the same call gives the same bytes. Further ``settings`` are sections of the study file (``map``, ...).
     """
-    from nodes.source import conform, read_table
+    from federated_anon.deal import Roles
+    from federated_anon.drafts import write_holder
+    from federated_anon.folders import require_free, temporary_folder
+    from nodes.source import read_table
 
-    given = table if isinstance(table, pa.Table) else read_table(table)
-    columns = declared(given, Roles(tuple(quasi), tuple(sensitive), tuple(keep), tuple(drop), key))
-    people = with_key(conform(given, columns), columns)
-    shares = dealt(people.columns, holders, views, seed)
+    if out is not None:
+        require_free(Path(out))
+    given = read_table(table) if isinstance(table, Path | str) else table
+    roles = Roles(tuple(quasi), tuple(sensitive), tuple(keep), tuple(drop), key)
     content = {
         "name": "simulation",
-        "holders": list(shares),
         "method": method,
         "exposure": exposure,
         "seed": seed,
         "privacy": {"k": k, "l": l, "t": t},
-        "deployment": {name: {"settings": f"{name}/settings.toml"} for name in shares},
         **settings,
     }
-    study = checked(StudyFile, content, "study")
-    with workshop() as folder:
+    shares, study = planned(given, roles, holders, views, content)
+    people = usable(given, roles, study, "the table" if given is table else f"'{table}'")
+    with temporary_folder() as folder:
         for name, own in shares.items():
-            write_holder(folder / name, name, people.table, own, study, seed)
+            write_holder(folder / name, name, people.table, own, study, study.seed)
         return run(study, out, base=folder, runtime=runtime, listen=listen)
 
 
-@contextmanager
-def workshop() -> Iterator[Path]:
-    """A private temporary folder that is gone at the end."""
-    folder = Path(tempfile.mkdtemp(prefix="federated-anon-"))
+def planned(
+    table: pa.Table, roles: Roles, holders: int, views: Sequence[Sequence[str]], content: dict[str, Any]
+) -> tuple[dict[str, tuple[Column, ...]], StudyFile]:
+    """Who holds which columns, and the study; faults of columns and of settings come in one ``SettingsRefused``."""
+    from federated_anon.deal import HOLDER, dealt, declared, keyed
+    from federated_anon.sections import checked
+    from federated_anon.study import StudyFile
+
+    names = [HOLDER.format(number + 1) for number in range(len(views) or min(max(holders, 1), 65))]
+    places = {name: {"settings": f"{name}/settings.toml"} for name in names}
+
+    def deal() -> dict[str, tuple[Column, ...]]:
+        return dealt(keyed(declared(table, roles)), holders, views, max(content["seed"], 0))
+
+    def check() -> StudyFile:
+        study = checked(StudyFile, {**content, "holders": names, "deployment": places}, "simulation")
+        require_subject(study, roles)
+        return study
+
+    return all_or_faults(deal, check)
+
+
+def all_or_faults(deal: Callable[[], Any], check: Callable[[], Any]) -> tuple[Any, Any]:
+    """Both results, or the faults of both in one ``SettingsRefused``."""
+    from federated_anon.errors import SettingsRefused
+
+    results: list[Any] = []
+    faults: list[str] = []
+    for make in (deal, check):
+        try:
+            results.append(make())
+        except SettingsRefused as error:
+            faults += error.faults
+    if faults:
+        raise SettingsRefused("simulation", faults)
+    return results[0], results[1]
+
+
+def require_subject(study: StudyFile, roles: Roles) -> None:
+    """Raise if l or t is promised and no column is sensitive: the promise would be empty."""
+    from federated_anon.errors import SettingsRefused
+
+    if (study.privacy.l or study.privacy.t) and not roles.sensitive:
+        raise SettingsRefused("simulation", ["l and t are about sensitive columns: name at least one (--sensitive)"])
+
+
+def usable(table: pa.Table, roles: Roles, study: StudyFile, what: str) -> People:
+    """The people of the table, keyed, of the declared kinds, unique, and at least k."""
+    from federated_anon.columns import Role
+    from federated_anon.deal import declared, with_key
+    from federated_anon.errors import DataRefused
+    from nodes.source import conform, normalise_ids, require_unique
+
     try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        columns = declared(table, roles)
+        people = with_key(conform(table, columns), columns)
+        key = next(column.name for column in people.columns if column.role is Role.KEY)
+        require_unique(normalise_ids(people.table[key]))
+        if table.num_rows < study.privacy.k:
+            raise DataRefused(f"k is {study.privacy.k}, the number of rows {table.num_rows}; lower k, or add rows")
+    except DataRefused as error:
+        raise DataRefused(f"{what}: {error}", error.code) from None
+    return people
 
 
 def conducted(
@@ -174,78 +248,87 @@ def finished(outcome: Outcome, received: int, seconds: float, out: Path | None) 
     return Result(outcome.release.table, report, summary, out)
 
 
-@contextmanager
-def holders_of(file: StudyFile, base: Path, runtime: Runtime, address: str | None) -> Iterator[Holders]:
-    """The study's holders, started where the study says, and ended with it."""
-    from coordinator.holders import InProcess
+def settings_paths(file: StudyFile, base: Path) -> dict[str, str]:
+    """Where each holder's settings lie; a holder without a place is refused."""
     from federated_anon.errors import SettingsRefused
 
     homeless = [name for name in file.holders if name not in file.deployment]
     if homeless:
         raise SettingsRefused("study", [f"[deployment] has no place for holder '{name}'" for name in homeless])
-    paths = {name: str((base / place.settings).absolute()) for name, place in file.deployment.items()}
-    if address is None:
-        require_ready(file, paths)
-    if runtime == "ray":
-        with ray_holders(file, paths, address) as holders:
-            yield holders
-    else:
+    return {name: str((base / file.deployment[name].settings).absolute()) for name in file.holders}
+
+
+def require_ready(file: StudyFile, paths: Mapping[str, str]) -> None:
+    """Raise before anything is started: settings with faults, then policies or pins that forbid the study."""
+    from federated_anon.errors import PolicyRefused, SettingsRefused
+    from nodes.doctor import agreement, load_all
+
+    settings, faults = load_all(paths)
+    if faults:
+        raise SettingsRefused("holder settings", faults)
+    findings = [f for own in settings.values() for f in agreement(own, file.study, settings)]
+    if breaches := [finding for finding in findings if not finding.ok]:
+        lines = "\n".join(f"  {breach.holder}, {breach.subject}: {breach.text}" for breach in breaches)
+        raise PolicyRefused(f"holders refuse this study:\n{lines}")
+
+
+def explain(error: Exception, paths: Mapping[str, str], study: Study) -> None:
+    """Note beside a refusal what the holder's own files say, which is only right where they lie on this machine."""
+    from federated_anon.errors import HolderRefused
+    from nodes.doctor import examine_holder
+
+    if isinstance(error, HolderRefused):
+        for finding in examine_holder(Path(paths[error.holder]), study):
+            if not finding.ok:
+                error.add_note(f"{finding.holder}, {finding.subject}: {finding.text}")
+
+
+@contextmanager
+def remote_holders(file: StudyFile, certificates: Path | str | None) -> Iterator[Holders]:
+    """Holders that serve in organisations of their own; the connections end with the study."""
+    from coordinator.credentials import load_credentials
+    from coordinator.remote import FlightHolders
+    from federated_anon.errors import SettingsRefused
+
+    faults = [f"[deployment] has no address of holder '{name}'" for name in file.holders if name not in file.addresses]
+    if certificates is None:
+        faults.append("holders have addresses: name the coordinator's certificate folder (--certificates)")
+    if faults or certificates is None:
+        raise SettingsRefused("study", faults)
+    holders = FlightHolders(file.addresses, load_credentials(Path(certificates), file.addresses))
+    try:
+        yield holders
+    finally:
+        holders.close()
+
+
+@contextmanager
+def holders_of(file: StudyFile, paths: Mapping[str, str], runtime: Runtime, address: str | None) -> Iterator[Holders]:
+    """The study's holders, started where the study says, and ended with it."""
+    if runtime == "in-process":
+        from coordinator.holders import InProcess
         from nodes.holder import DataHolder
         from nodes.settings import load_settings
 
         yield InProcess({name: DataHolder(load_settings(path)).answer for name, path in paths.items()})
+        return
+    for name, value in (RAY_MANNERS if address else RAY_MANNERS | RAY_ALONE).items():
+        os.environ.setdefault(name, value)
+    from coordinator.runtime import joined_cluster, own_cluster
+
+    with joined_cluster(address) if address else own_cluster(len(paths)):
+        yield ray_holders(file, paths)
 
 
-def require_ready(file: StudyFile, paths: Mapping[str, str]) -> None:
-    """Settings of holders on this machine must be readable and theirs, before anything is started."""
-    from federated_anon.errors import SettingsRefused
-    from nodes.settings import load_settings
-
-    strangers = {name: found for name, path in paths.items() if (found := load_settings(path).name) != name}
-    if strangers:
-        raise SettingsRefused(
-            "study",
-            [f"[deployment.{name}] the settings are of holder '{found}'" for name, found in strangers.items()],
-        )
-
-
-@contextmanager
-def ray_holders(file: StudyFile, paths: Mapping[str, str], address: str | None) -> Iterator[Holders]:
-    """Holders as Ray actors: on a cluster that exists, or on one that lives as long as the study."""
-    import ray
-
+def ray_holders(file: StudyFile, paths: Mapping[str, str]) -> Holders:
+    """Holders as Ray actors, each on the node that its place names."""
     from coordinator.runtime import RayHolders
     from nodes.actor import HolderActor
 
-    start_ray(address, len(paths))
-    try:
-        actors = []
-        names = {name: f"{file.name}-{file.study.digest[:8]}-{name}" for name in paths}
-        for name, path in paths.items():
-            resource = file.deployment[name].resource
-            pinned = {"resources": {resource: 0.001}} if resource else {}
-            actors.append(cast(Any, HolderActor).options(name=names[name], **pinned).remote(path))
-        yield RayHolders.found(names, NAMESPACE)
-    finally:
-        ray.shutdown()
-
-
-def start_ray(address: str | None, holders: int) -> None:
-    """Join the cluster at ``address``, or start one here that listens on loopback only."""
-    import os
-
-    import ray
-
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    common: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": "ERROR"}
-    if address:
-        ray.init(address=address, **common)
-        return
-    ray.init(
-        address="local",
-        num_cpus=max(holders, 2),
-        include_dashboard=False,
-        object_store_memory=OBJECT_STORE,
-        _node_ip_address="127.0.0.1",
-        **common,
-    )
+    actors = {}
+    for name, path in paths.items():
+        resource = file.deployment[name].resource
+        pinned = {"resources": {resource: 0.001}} if resource else {}
+        known_as = f"{file.name}-{file.study.digest[:8]}-{name}"
+        actors[name] = cast(Any, HolderActor).options(name=known_as, **pinned).remote(path)
+    return RayHolders(actors)

@@ -61,7 +61,7 @@ def _conformed(values: pa.ChunkedArray, column: Column) -> pa.Array:
         return array
     array = _CASTS[column.kind](_readable(array), column.kind)
     if array.null_count == len(array):
-        raise _Fault("every value is missing; drop it by declaring it an identifier")
+        raise _Fault("every value is missing; drop it (role identifier)")
     if column.levels and column.kind in LEVELLED:
         _require_levels(array, column.levels)
     return array
@@ -77,7 +77,7 @@ def _readable(array: pa.Array) -> pa.Array:
         return array
     values = array.to_numpy(zero_copy_only=False)
     if (infinite := np.isinf(values)).any():
-        raise _Fault(_counted(infinite, "infinite values"))
+        raise _Fault(_counted(infinite, "infinite values") + "; mend them, or leave them empty")
     return pa.array(values, type=array.type, mask=np.isnan(values))
 
 
@@ -120,7 +120,7 @@ def _parsed(array: pa.Array, targets: Sequence[pa.DataType], kind: Kind) -> pa.A
     bad = _unreadable(text, targets)
     if not bad.any():
         raise _Fault(f"values that are each a {kind}, but not of one type: {' or '.join(map(str, targets))}")
-    raise _Fault(_counted(bad, f"values that are not of type '{kind}'"))
+    raise _Fault(_counted(bad, f"values that are not of type '{kind}'") + "; mend them, or leave them empty")
 
 
 def _unreadable(text: pa.Array, targets: Sequence[pa.DataType]) -> NDArray[np.bool_]:

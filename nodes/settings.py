@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from federated_anon.columns import Column, Kind, Role, column_faults
 from federated_anon.crypto.signing import Identity
+from federated_anon.drafts import UNDECIDED
 from federated_anon.errors import SettingsRefused
 from federated_anon.policy import Policy
 from federated_anon.sections import Section, checked, read_toml
@@ -66,7 +67,10 @@ class HolderSettings:
 def load_settings(path: Path | str) -> HolderSettings:
     """Read and check a settings file; paths in it are relative to its folder."""
     path = Path(path)
-    file = checked(_File, read_toml(path), str(path))
+    content = read_toml(path)
+    if faults := role_faults(content.get("columns")):
+        raise SettingsRefused(str(path), [*faults, *shape_faults(content, str(path))])
+    file = checked(_File, content, str(path))
     columns = tuple(Column(name, c.role, c.type, c.weight, c.levels) for name, c in file.columns.items())
     if faults := settings_faults(columns, file.policy):
         raise SettingsRefused(str(path), faults)
@@ -85,12 +89,44 @@ def load_settings(path: Path | str) -> HolderSettings:
     )
 
 
+def role_faults(columns: Any) -> list[str]:
+    """Columns whose role is still to be chosen, and a key that is not there or not the only one."""
+    entries = columns if isinstance(columns, dict) else {}
+    roles = {name: entry.get("role") for name, entry in entries.items() if isinstance(entry, dict)}
+    undecided = [name for name, role in roles.items() if role == UNDECIDED]
+    faults = []
+    if undecided:
+        known = ", ".join(role.value for role in Role)
+        faults.append(f"[columns] choose a role for: {', '.join(undecided)} (roles: {known})")
+    keys = [name for name, role in roles.items() if role == Role.KEY.value]
+    if len(keys) > 1 or not (keys or undecided):
+        told = f"these have: {', '.join(keys)}" if keys else "none has"
+        faults.append(f"[columns] exactly one column has the role 'key', the one that names the person; {told}")
+    return faults
+
+
+def shape_faults(content: dict[str, Any], where: str) -> list[str]:
+    """Every other fault of the file, with columns that wait for a role left out of account."""
+    entries = content.get("columns")
+    if isinstance(entries, dict):
+        content = content | {"columns": {name: _decided(entry) for name, entry in entries.items()}}
+    try:
+        file = checked(_File, content, where)
+    except SettingsRefused as error:
+        return list(error.faults)
+    columns = tuple(Column(name, c.role, c.type, c.weight, c.levels) for name, c in file.columns.items())
+    return settings_faults(columns, file.policy)
+
+
+def _decided(entry: Any) -> Any:
+    """A column's entry; one that waits for its role is taken as an identifier, of which nothing is asked."""
+    is_open = isinstance(entry, dict) and entry.get("role") == UNDECIDED
+    return entry | {"role": Role.IDENTIFIER.value} if is_open else entry
+
+
 def settings_faults(columns: tuple[Column, ...], policy: Policy) -> list[str]:
     """Everything wrong with the columns as declared, and with what the policy says of them."""
     faults = [fault for column in columns for fault in column_faults(column)]
-    keys = [column.name for column in columns if column.role is Role.KEY]
-    if len(keys) != 1:
-        faults.append(f"[columns] exactly one column has the role 'key', got {len(keys)}")
     strangers = sorted(set(policy.never_send) - {column.name for column in columns})
     if strangers:
         faults.append(f"[policy] never_send names unknown columns: {', '.join(strangers)}")

@@ -152,8 +152,8 @@ def test_all_faults_come_in_one_message():
     assert str(caught.value).splitlines() == [
         "table refused, 3 faults:",
         "  no column 'd'; known columns: a, b, c",
-        "  column 'a': values that are not of type 'integer': 1, the first in row 1",
-        "  column 'b': every value is missing; drop it by declaring it an identifier",
+        "  column 'a': values that are not of type 'integer': 1, the first in row 1; mend them, or leave them empty",
+        "  column 'b': every value is missing; drop it (role identifier)",
     ]
     with pytest.raises(DataRefused, match="the table has no rows"):
         conform(table.slice(0, 0), columns[:1])

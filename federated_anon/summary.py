@@ -1,0 +1,48 @@
+"""What a finished study tells: one JSON object for machines, two tables for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from federated_anon import console
+from federated_anon.simulate import Result
+
+MOST_COLUMNS = 24
+"""Most columns that a summary lists."""
+
+
+def tell(result: Result, as_json: bool) -> None:
+    """The summary, for machines or for people."""
+    if as_json:
+        console.print_json(result.summary)
+        return
+    columns = sorted(result.report["columns"], key=lambda column: -(column["information_loss_percent"] or 0))
+    few = columns[:MOST_COLUMNS] if len(columns) > MOST_COLUMNS else result.report["columns"]
+    rows = [(c["name"], c["holder"], c["role"], c["kind"], console.percent(c["information_loss_percent"])) for c in few]
+    screen = console.screen()
+    screen.print(console.grid("Columns", ("column", "holder", "role", "type", "lost"), rows, right=("lost",)))
+    if len(few) < len(columns):
+        console.say(f"... and {len(columns) - len(few)} columns that lost less; report.json has them all.")
+    screen.print(console.pairs("Release", summary_rows(result)))
+    console.say(*(f"Note: {caveat}" for caveat in result.report["caveats"]))
+    verify = f"federated-anon verify {result.folder}" if result.folder else "the same with --out FOLDER writes the run"
+    console.say(f"Next: {verify}")
+
+
+def summary_rows(result: Result) -> dict[str, Any]:
+    """What a person wants to know first."""
+    summary = result.summary
+    reached = {
+        **{f"{name}: values per class (l)": f"{value:.3g}" for name, value in summary["diversity_reached"].items()},
+        **{f"{name}: distance (t)": f"{value:.3g}" for name, value in summary["closeness_reached"].items()},
+    }
+    return {
+        "people": f"{summary['records']} in {summary['groups']} groups",
+        "smallest class (k)": f"{summary['k_reached']} (asked {summary['k']})",
+        **reached,
+        "information lost": f"{summary['information_loss_percent']:.2f} %",
+        "method, exposure": f"{summary['method']}, {summary['exposure']}",
+        "sent by holders": console.size(summary["bytes_sent"]),
+        "time": f"{summary['seconds']} s",
+        "run": summary["run"] or "not written",
+    }
