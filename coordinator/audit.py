@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from coordinator.assembly import Published, csv_bytes, endorsement
+from coordinator.transcripts import audit_transcript
 from coordinator.verification import Reached, require_promises
 from federated_anon.columns import Kind, Role
 from federated_anon.errors import FederatedAnonError, GuaranteeBroken, VerificationFailed
@@ -19,16 +20,22 @@ from federated_anon.ledger import Entry, bytes_sent, verified_entries
 from federated_anon.messages import Step
 from federated_anon.study import Study, load_study
 
-STEPS = (Step.ENROL, Step.ALIGN, Step.MAP, Step.CODE, Step.CONSTRAIN, Step.RELEASE, Step.EVALUATE)
+STEPS = (Step.ENROL, Step.ALIGN, Step.CONSTRAIN, Step.RELEASE, Step.EVALUATE)
+EXPOSED = {"open": (Step.MAP, Step.CODE), "sealed": (Step.SEAT, Step.PROPOSE)}
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What was found in order: the promises kept, and per holder its identity, entries and bytes."""
+    """What was found in order: the promises kept, and per holder its identity, entries and bytes.
+
+    ``view_linkage`` is the expected share of people linked from the coordinator's whole view: proved from the
+    transcript to be at most 1/k in sealed exposure, as the report measured it in open exposure.
+    """
 
     study: str
     records: int
     reached: Reached
+    view_linkage: float
     identities: Mapping[str, str]
     entries: Mapping[str, int]
     bytes_sent: Mapping[str, int]
@@ -57,11 +64,12 @@ def audited(folder: Path, pins: Mapping[str, str] | None = None) -> Audit:
     _require_told(run.report, reached, run.table)
     identities = _identities(run, pins or {})
     seal = endorsement(run.study.digest, run.table, run.report).hex()
-    ledgers = {name: _ledger(folder, name, run.study.digest, identities[name], seal) for name in run.study.holders}
+    ledgers = {name: _ledger(folder, name, run.study, identities[name], seal) for name in run.study.holders}
     return Audit(
         run.study.digest,
         run.table.num_rows,
         reached,
+        _view(folder, run, ledgers),
         identities,
         {name: len(entries) for name, entries in ledgers.items()},
         {name: bytes_sent(entries) for name, entries in ledgers.items()},
@@ -112,10 +120,16 @@ def _identities(run: _Run, pins: Mapping[str, str]) -> dict[str, str]:
     return named
 
 
-def _ledger(folder: Path, holder: str, study: str, identity: str, seal: str) -> list[Entry]:
+def _view(folder: Path, run: _Run, ledgers: Mapping[str, list[Entry]]) -> float:
+    if run.study.exposure == "open":
+        return float(run.report["coordinator_view_linkage"])
+    return 1 / audit_transcript(folder / "transcript", run.study, run.table.num_rows, ledgers)
+
+
+def _ledger(folder: Path, holder: str, study: Study, identity: str, seal: str) -> list[Entry]:
     lines = _bytes(folder / "ledger" / f"{holder}.jsonl").decode(errors="replace").splitlines()
-    entries = verified_entries(lines, study, holder, bytes.fromhex(identity))
-    missing = set(STEPS) - {entry["step"] for entry in entries if entry["sent"]}
+    entries = verified_entries(lines, study.digest, holder, bytes.fromhex(identity))
+    missing = {*STEPS, *EXPOSED[study.exposure]} - {entry["step"] for entry in entries if entry["sent"]}
     if missing:
         raise VerificationFailed(f"ledger of '{holder}': no entry for {', '.join(sorted(missing))}")
     if entries[-1]["note"] != f"endorsed {seal}":

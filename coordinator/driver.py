@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from coordinator.checkpoints import Checkpoints
 from coordinator.course import Ask
 from coordinator.holders import Holders
 from coordinator.protocol import Outcome, conduct
+from coordinator.transcripts import KEPT, name_of
 from federated_anon.errors import Code, HolderRefused, MessageRefused
 from federated_anon.messages import COORDINATOR, VERSION, Envelope, Message, Step, decode, encode
 from federated_anon.messages.payloads import REPLIES, Refused
@@ -69,7 +70,16 @@ class Driver:
                 ask = course.send(self._carry_out(ask))
             except StopIteration as end:
                 outcome: Outcome = end.value
-                return outcome
+                return replace(outcome, transcript=self._transcript())
+
+    def _transcript(self) -> dict[str, bytes]:
+        """The replies that a sealed run keeps for its auditor."""
+        kept = [done for done in self._done if done.ask.step in KEPT]
+        return {
+            name_of(done.ask.step, done.ask.requests[name].round, name): reply
+            for done in kept
+            for name, reply in done.replies.items()
+        }
 
     def _carry_out(self, ask: Ask) -> dict[str, Any]:
         number = len(self._done)

@@ -128,9 +128,12 @@ class Link:
         writer, self._call = self._client.do_exchange(descriptor, options)
         _send(writer, request)
         try:
-            return b"".join(_received(self._call, self._holder))
+            reply = b"".join(_received(self._call, self._holder))
         finally:
             self._call = None
+        if not reply:
+            raise MessageRefused(f"'{self._holder}' hung up on {len(request)} bytes without a reply", Code.OVERSIZED)
+        return reply
 
     def _late(self, why: str) -> HolderLate:
         return HolderLate(f"'{self._holder}' at {self._address}: {why}")

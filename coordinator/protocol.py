@@ -31,11 +31,12 @@ MOST_MERGES = 20
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A finished study: the release, its report data, and each holder's ledger."""
+    """A finished study: the release, its report data, each holder's ledger, and the kept replies by file name."""
 
     release: Release
     report: dict[str, Any]
     ledgers: Mapping[str, tuple[str, ...]]
+    transcript: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,4 +137,4 @@ def closed(study: Study, roster: Roster, release: Release, facts: Facts) -> Cour
     losses = yield Ask(Step.EVALUATE, everyone(study, Evaluate()))
     report = report_of(study, roster, release, facts, losses)
     endings = yield Ask(Step.CLOSE, everyone(study, Close(release.endorsement(report))))
-    return Outcome(release, report, {name: reply.ledger for name, reply in endings.items()})
+    return Outcome(release, report, {name: reply.ledger for name, reply in endings.items()}, {})

@@ -6,7 +6,7 @@ import numpy as np
 
 from coordinator.alignment import Overlap
 from coordinator.course import Ask, Course, everyone
-from federated_anon.arrays import Labels
+from federated_anon.arrays import Weights
 from federated_anon.errors import MessageRefused
 from federated_anon.messages import Step
 from federated_anon.messages.payloads import Propose, Seat, Split
@@ -20,7 +20,8 @@ def split_down(study: Study, overlap: Overlap) -> Course[NestedPartition]:
     """From one group of everyone to groups of k to 2k-1; one round of two steps per level."""
     yield Ask(Step.SEAT, {name: Seat(overlap.positions[name]) for name in study.holders})
     rules, partition = SplitRules(study.privacy.k), NestedPartition.whole(overlap.records)
-    level, won, bits = 0, NOBODY, ()
+    level, won = 0, NOBODY
+    bits: tuple[bytes, ...] = ()
     while len(opened := open_groups(partition, rules.k)):
         told = yield Ask(
             Step.PROPOSE,
@@ -48,7 +49,7 @@ def repaired(partition: NestedPartition, failing: np.ndarray) -> NestedPartition
     return merge_siblings(partition, names[failing])
 
 
-def _fitting(name: str, gains: np.ndarray, count: int) -> Labels:
+def _fitting(name: str, gains: Weights, count: int) -> Weights:
     if len(gains) != count:
         raise MessageRefused(f"'{name}' told {len(gains)} gains for {count} open groups")
     return gains

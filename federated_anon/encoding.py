@@ -108,9 +108,14 @@ def column_of(table: pa.Table, name: str) -> pa.ChunkedArray:
 def _column_loss(name: str, original: Points, released: Points) -> ColumnLoss:
     return ColumnLoss(
         name,
-        sse=float(np.square(original - released).sum()),
-        sst=float(np.square(original - original.mean(axis=0)).sum()),
+        sse=_sum(np.square(original - released)),
+        sst=_sum(np.square(original - np.sort(original, axis=0).mean(axis=0))),
     )
+
+
+def _sum(values: Points) -> float:
+    """A sum that does not depend on the order of the records: what leaves must not tell who is who."""
+    return float(np.sort(values, axis=None).sum())
 
 
 def _fit_part(values: pa.ChunkedArray, column: Column) -> _Part:
@@ -145,7 +150,7 @@ class _NumberPart:
         origin = int(seen.min()) if found.is_exact and len(seen) else 0
         away = _away(seen, origin)
         exponent = int(np.frexp(np.abs(away).max(initial=0.0))[1])
-        small = np.ldexp(away, -exponent)
+        small = np.sort(np.ldexp(away, -exponent))  # So that sums do not depend on the order of the records.
         varies = len(small) > 0 and small.min() < small.max()
         mean, factor = (float(small.mean()), scale / float(small.std())) if varies else (0.0, 0.0)
         return cls(column, origin, exponent, mean, factor, scale, not bool(is_known(values).all()))

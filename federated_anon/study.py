@@ -83,8 +83,8 @@ class Study(Section):
     def _consistent(self) -> Self:
         if len(set(self.holders)) != len(self.holders):
             raise ValueError("holders: every name may stand there once only")
-        if self.exposure == "sealed":
-            raise ValueError("exposure 'sealed' is not available in this version; use 'open' and read who learns what")
+        if self.exposure == "sealed" and self.method != "best":
+            raise ValueError(f"method '{self.method}' shows activations of records, so it needs exposure 'open'")
         return self
 
     @property
@@ -161,7 +161,14 @@ class StudyFile(Study):
     def _known_holders(self) -> Self:
         if strangers := sorted(set(self.deployment) - set(self.holders)):
             raise ValueError(f"deployment names unknown holders: {', '.join(strangers)}")
+        if self.addresses and len(self.addresses) < len(self.deployment):
+            raise ValueError("deployment: either every holder has an 'address', or every one has 'settings'")
         return self
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where holders serve that run in organisations of their own; empty if settings files are named instead."""
+        return {name: place.address for name, place in self.deployment.items() if place.address}
 
     @property
     def study(self) -> Study:

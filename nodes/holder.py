@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from collections.abc import Callable
@@ -32,7 +33,8 @@ from nodes.alignment import (
     wrapped_keys,
 )
 from nodes.block import Block, Records, failing_groups, plain_types, read_records
-from nodes.guard import Answer, Guard, partition_digest, require_groups, require_merged
+from nodes.guard import Answer, Guard, partition_digest, require_checked, require_groups, require_merged
+from nodes.sealing import Sealing, advanced, require_coarser, seated
 from nodes.settings import HolderSettings
 from nodes.training import LocalCode, LocalMap, candidate, coded, corrected, opened_codes, renumbered, trained
 from nodes.veil import Known, veiled_representatives
@@ -73,6 +75,10 @@ class Released:
     groups: Labels
 
 
+OPEN_STEPS = frozenset({Step.MAP, Step.COLLABORATE, Step.SETTLE, Step.CODE, Step.CORRECT})
+SEALED_STEPS = frozenset({Step.SEAT, Step.PROPOSE, Step.SPLIT})
+
+
 class DataHolder:
     """One organisation's end of a study: the only object that sees its records."""
 
@@ -88,6 +94,9 @@ class DataHolder:
             Step.SETTLE: self._settle,
             Step.CODE: self._code,
             Step.CORRECT: self._correct,
+            Step.SEAT: self._seat,
+            Step.PROPOSE: self._propose,
+            Step.SPLIT: self._split,
             Step.CONSTRAIN: self._constrain,
             Step.RELEASE: self._release,
             Step.EVALUATE: self._evaluate,
@@ -118,9 +127,16 @@ class DataHolder:
         if request.envelope.step is Step.ENROL:
             answer = self._enrol(request)
         else:
+            self._require_exposure(request.envelope.step)
             self._guard.require_unchanged(request)
             answer = self._steps[request.envelope.step](request.payload)
         return self._guard.release(request, answer)
+
+    def _require_exposure(self, step: Step) -> None:
+        """Steps of one exposure are not answered in a study of the other."""
+        exposure = self._recall(Study).exposure
+        if step in (SEALED_STEPS if exposure == "open" else OPEN_STEPS):
+            raise PolicyRefused(f"step '{step}' is not one of {exposure} exposure", Code.POLICY_EXPOSURE)
 
     def _recall(self, kind: type[T]) -> T:
         """What an earlier step left, or a refusal: the steps have an order."""
@@ -240,12 +256,39 @@ class DataHolder:
         self._remember(whole)
         return Answer(correction)
 
+    def _seat(self, request: p.Seat) -> Answer:
+        """Sealed: the common people take their seats in one group."""
+        study, records = self._recall(Study), self._recall(Records)
+        rows = common_rows(self._recall(People), request.positions, study, self._settings)
+        block = Block.of(records, rows)
+        self._remember(block)
+        identity = self._settings.identity
+        self._remember(seated(block.points, records.ids, rows, identity, study.digest, study.privacy.k))
+        return Answer(p.Seated(len(rows)))
+
+    def _propose(self, request: p.Propose) -> Answer:
+        """Sealed: apply the splits of the level before, and tell one number per group that can be split."""
+        current = advanced(self._recall(Sealing), request)
+        self._remember(current)
+        return Answer(p.Proposed(current.proposer.gains(current.partition).values))
+
+    def _split(self, request: p.Split) -> Answer:
+        """Sealed: the sides of the groups that this holder won; one study per version of the data."""
+        current = self._recall(Sealing)
+        if request.round != current.level:
+            raise MessageRefused(f"level {request.round}, gains were told of {current.level}", Code.OUT_OF_ORDER)
+        digest = hashlib.sha256(f"sealed {self._recall(Study).digest}".encode()).hexdigest()
+        self._guard.require_first("cells", digest)
+        return Answer(p.Sides(current.proposer.bits(request.groups)), cells=digest)
+
     def _constrain(self, request: p.CheckGroups) -> Answer:
         """Check sizes as counted here, and diversity and closeness of the sensitive columns."""
         study, block = self._recall(Study), self._recall(Block)
         if not 0 <= request.round < self._settings.policy.most_rounds:
             raise PolicyRefused(f"proposal {request.round} is beyond the limit", Code.POLICY_ROUNDS)
         require_groups(request.groups, len(block.points), study.privacy.k)
+        if study.exposure == "sealed":
+            require_coarser(request.groups, self._recall(Sealing).partition)
         before = self._recall(Checked).proposals[: request.round] if request.round else ()
         if len(before) < request.round:
             raise MessageRefused("a proposal before this one is missing", Code.OUT_OF_ORDER)
@@ -256,25 +299,30 @@ class DataHolder:
 
     def _release(self, request: p.MakeRelease) -> Answer:
         """Representatives and shuffled values of the final groups; one partition per version of the data."""
-        study, block, code = self._recall(Study), self._recall(Block), self._recall(LocalCode)
+        study, block = self._recall(Study), self._recall(Block)
         published = block.records.published
         require_columns(self._settings.policy, request.columns, [column.name for column in published])
         require_groups(request.groups, len(block.points), study.privacy.k)
-        if not np.array_equal(request.groups, self._recall(Checked).proposals[-1]):
-            raise PolicyRefused("these groups were not checked last", Code.CHANGED_REQUEST)
+        require_checked(self._recall(Checked).proposals[-1], request.groups)
         if failing_groups(block, request.groups, study.privacy).any():
             raise PolicyRefused("a group fails l or t of a sensitive column", Code.GUARANTEE)
         digest = partition_digest(request.groups, block.places, block.rows)
         self._guard.require_first("partition", digest)
         wanted = [column for column in published if column.name in request.columns]
         quasi = [column for column in wanted if column.role is Role.QUASI]
-        known = Known(code.code.cells, code.features)
-        veil = veiled_representatives(block.table, quasi, request.groups, known, self._settings.identity)
+        veil = veiled_representatives(block.table, quasi, request.groups, self._known(), self._settings.identity)
         order = shuffle_within(request.groups, self._shuffle_key())
         others = [column.name for column in wanted if column.role is not Role.QUASI]
         self._remember(Released(veil.table, request.groups))
         values = plain_types(block.table.select(others).take(order))
         return Answer(p.Block(plain_types(veil.table), values, veil.groups), partition=digest)
+
+    def _known(self) -> Known:
+        """What has left before the release; in sealed exposure nothing that the groups do not tell themselves."""
+        if self._recall(Study).exposure == "sealed":
+            return Known(np.zeros(len(self._recall(Block).points), dtype=np.int64))
+        code = self._recall(LocalCode)
+        return Known(code.code.cells, code.features)
 
     def _shuffle_key(self) -> bytes:
         """The holders' key, so that columns of different holders stay related; or one no partner can undo."""

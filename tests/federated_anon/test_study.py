@@ -53,7 +53,7 @@ def test_all_faults_come_in_one_message_with_known_keys(tmp_path):
         (GOOD.replace("north]", "west]"), "unknown holders: west"),
         (GOOD.replace('"trial"', '"../../etc"'), "name must"),
         (GOOD + "[map]\nrows = 3\n", "rows and cols are given together"),
-        (GOOD.replace("[privacy]", 'exposure = "sealed"\n[privacy]'), "not available in this version"),
+        (GOOD.replace("[privacy]", 'exposure = "sealed"\nmethod = "k-tca"\n[privacy]'), "needs exposure 'open'"),
         (GOOD + "[privacy.x]\n", "unknown key 'x'"),
     ],
 )

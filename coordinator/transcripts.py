@@ -1,0 +1,73 @@
+"""The transcript of a sealed study: kept with the run, and audited against what the holders signed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from federated_anon.errors import GuaranteeBroken, MessageRefused, VerificationFailed
+from federated_anon.ledger import Entry
+from federated_anon.messages import Message, Step, decode
+from federated_anon.messages.payloads import REPLIES
+from federated_anon.privacy import smallest_class
+from federated_anon.sealed import Level, SplitRules, Transcript, joint_classes
+from federated_anon.sealed.transcript import packed_gains
+from federated_anon.study import Study
+
+KEPT = frozenset({Step.PROPOSE, Step.SPLIT})
+"""Steps whose replies speak of single records, or decide who does."""
+
+
+def name_of(step: Step, level: int, holder: str) -> str:
+    """The file that keeps one reply."""
+    return f"{level:03d}-{step.value}-{holder}.arrow"
+
+
+def audit_transcript(folder: Path, study: Study, records: int, ledgers: Mapping[str, Sequence[Entry]]) -> int:
+    """The smallest class of records that all per-record messages together leave alike; at least k, or it raises.
+
+    Every reply must be there, and be the one that its holder signed into the ledger.
+    """
+    count = 1 + max((entry["round"] for entry in _sent(ledgers, Step.PROPOSE)), default=-1)
+    levels = tuple(_level(folder, study, ledgers, number) for number in range(count - 1))
+    transcript = Transcript(records, SplitRules(study.privacy.k), levels)
+    try:
+        smallest = smallest_class(joint_classes(transcript))
+    except (MessageRefused, GuaranteeBroken) as error:
+        raise VerificationFailed(f"transcript: {error}") from None
+    if smallest < study.privacy.k:
+        raise VerificationFailed(f"transcript: {smallest} records can be told apart, k is {study.privacy.k}")
+    return smallest
+
+
+def _level(folder: Path, study: Study, ledgers: Mapping[str, Sequence[Entry]], number: int) -> Level:
+    gains, bits = [], []
+    for holder in study.holders:
+        told = _signed(folder, ledgers[holder], holder, Step.PROPOSE, number)
+        if told is None:
+            raise VerificationFailed(f"ledger of '{holder}': no gains at level {number}")
+        gains.append(packed_gains(told.payload.gains))
+        sides = _signed(folder, ledgers[holder], holder, Step.SPLIT, number)
+        bits.append(sides.payload.bits if sides else b"")
+    return Level(tuple(gains), tuple(bits))
+
+
+def _signed(folder: Path, entries: Sequence[Entry], holder: str, step: Step, number: int) -> Message | None:
+    """The reply as its holder signed it; None if the holder sent none."""
+    hashes = {e["reply"] for e in entries if e["sent"] and e["step"] == step and e["round"] == number}
+    if not hashes:
+        return None
+    path = folder / name_of(step, number, holder)
+    try:
+        content = path.read_bytes()
+        reply = decode(content, REPLIES)
+    except (OSError, MessageRefused):
+        raise VerificationFailed(f"transcript: '{path.name}' is missing or cannot be read") from None
+    if hashlib.sha256(content).hexdigest() not in hashes:
+        raise VerificationFailed(f"transcript: '{path.name}' is not what '{holder}' signed")
+    return reply
+
+
+def _sent(ledgers: Mapping[str, Iterable[Entry]], step: Step) -> list[Entry]:
+    return [entry for entries in ledgers.values() for entry in entries if entry["sent"] and entry["step"] == step]
