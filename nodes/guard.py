@@ -10,6 +10,7 @@ import contextlib
 import datetime
 import fcntl
 import hashlib
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -35,6 +36,7 @@ from federated_anon.messages.payloads import REQUESTS, Refused
 from federated_anon.privacy import require_k
 from nodes.settings import HolderSettings
 
+log = logging.getLogger(__name__)
 NO_STUDY = "0" * 64
 
 
@@ -134,13 +136,19 @@ class Guard:
         return reply
 
     def refuse(self, content: bytes, error: FederatedAnonError | None) -> bytes:
-        """A reply that carries a code only; recorded if a study is under way."""
+        """A reply that carries a code only; recorded if a study is under way and its ledger can be written.
+
+        Nothing is raised: an exception would carry the text of the first fault with it to whoever called.
+        """
         code = error.code if error else Code.FAULT
         request = self._readable(content)
         envelope = request.envelope if request else Envelope(VERSION, NO_STUDY, Step.ENROL, COORDINATOR, 0)
         reply = self._reply(envelope, Refused(code))
         if self._ledger is not None and code is not Code.STORAGE:
-            self._record(request, reply, sent="", answer=Answer(None, note=code))
+            try:
+                self._record(request, reply, sent="", answer=Answer(None, note=code))
+            except Exception:
+                log.exception("the refusal could not be recorded")
         return reply
 
     def endorse(self, release: bytes) -> None:
