@@ -51,7 +51,7 @@ def test_no_class_of_a_sealed_release_is_smaller_than_k(rows, k, seed, l):  # no
 
 
 def tied_table(name: str) -> tuple[pa.Table, tuple[Column, ...]]:
-    """Quasi-identifiers full of ties, so that any dependence on row order would show."""
+    """Quasi-identifiers with ties and with long tails, so that any dependence on row order would show."""
     rng = np.random.default_rng(len(name))
     table = pa.table(
         {
@@ -59,9 +59,10 @@ def tied_table(name: str) -> tuple[pa.Table, tuple[Column, ...]]:
             f"{name}_x": rng.integers(0, 5, 120).astype(float) / 3,
             f"{name}_y": rng.integers(0, 4, 120),
             f"{name}_c": rng.choice(["u", "v", "w"], 120),
+            f"{name}_z": np.exp(3 * rng.normal(size=120)),
         }
     )
-    kinds = (Kind.NUMBER, Kind.INTEGER, Kind.CATEGORY)
+    kinds = (Kind.NUMBER, Kind.INTEGER, Kind.CATEGORY, Kind.NUMBER)
     columns = [Column(n, Role.QUASI, k) for n, k in zip(table.column_names[1:], kinds, strict=True)]
     return table, (Column("id", Role.KEY, Kind.TEXT), *columns)
 
