@@ -33,6 +33,7 @@ class Search(NamedTuple):
     refinements: int
     waste_free: int
     sample: int
+    unseen: float
     shrink: Weights  # (n // k + 1,) see SplitRules.shrinkage
 
 
@@ -123,15 +124,19 @@ def total(rows: Points, chosen: Labels, out: Points) -> None:
 
 @compiled
 def scan(rows: Points, squares: Points, order: Labels, step: int, search: Search) -> tuple[float, int]:
-    r"""Least :math:`\sum_c SSE_c \lfloor n_c / k \rfloor^{-2/D}` over the cuts of an order, and the cut's place.
+    r"""The cut of an order with the least predicted SSE: its score, and how many rows come before it.
 
-    Rows are centred and stand for ``step`` records each. Both parts keep k records; a group below ``waste_free`` times
-    k is only cut where no group is lost to rounding, :math:`n_0 \bmod k \le n \bmod k`.
+    .. math:: \sum_{c \in \{0, 1\}} (SSE_c + \frac{n_c}{n} u \, SSE) \lfloor n_c / k \rfloor^{-2/D}
+
+    u is ``unseen``, and D is that of ``SplitRules.shrinkage``. Rows are centred and stand for ``step`` records each.
+    Both parts keep k records; a group below ``waste_free`` times k is only cut where no group is lost to rounding,
+    :math:`n_0 \bmod k \le n \bmod k`.
     """
     n, d = rows.shape
     k, least, place = search.k, np.inf, n // 2
     tight = n * step < search.waste_free * k
     whole, part, sums = squares.sum(), 0.0, np.zeros(d)
+    even = search.unseen * whole / n
     for size in range(1, n):
         record = order[size - 1]
         part += squares[record]
@@ -142,8 +147,8 @@ def scan(rows: Points, squares: Points, order: Labels, step: int, search: Search
         left, right = size * step, (n - size) * step
         if left < k or right < k or (tight and left % k > (n * step) % k):
             continue
-        cost = (part - length / size) * search.shrink[left // k]
-        cost += (whole - part - length / (n - size)) * search.shrink[right // k]
+        cost = (part - length / size + even * size) * search.shrink[left // k]
+        cost += (whole - part - length / (n - size) + even * (n - size)) * search.shrink[right // k]
         if cost < least:
             least, place = cost, size
     return least, place

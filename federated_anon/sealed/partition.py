@@ -17,6 +17,9 @@ from federated_anon.sealed.rules import SplitRules
 CHAIN_SHARE = 10
 """A winner goes on with the rest of a group when it split off less than one part in so many."""
 
+LATE_SHARE = 8
+"""Once open groups hold less than one record in so many, winners go on with the rest of groups of any size."""
+
 
 @dataclass(frozen=True, slots=True)
 class NestedPartition:
@@ -67,23 +70,31 @@ def apply(partition: NestedPartition, won: Labels, bits: Sequence[bytes], rules:
         raise MessageRefused(f"expected a winner for each of {len(opened)} open groups")
     streams = [_Stream(packed) for packed in bits]
     members = members_of(partition.labels, opened)
-    grown = _Growth(partition.labels.copy(), list(partition.parents))
+    grown = _Growth(partition.labels.copy(), [partition.parents])
+    least = chain_least(partition, rules)
     while len(members.groups):
         flags = _flags(members, won, streams, len(grown.labels))
         require_both_sides(members, flags, rules.k)
         children = grown.split(members, flags)
-        going = continues(members, flags, rules)
+        going = continues(members, flags, least)
         won, members = won[going], larger_sides(members, flags, children).only(going)
     for stream in streams:
         stream.require_end()
     return grown.partition()
 
 
-def continues(members: Members, flags: NDArray[np.uint8], rules: SplitRules) -> NDArray[np.bool_]:
+def chain_least(partition: NestedPartition, rules: SplitRules) -> int:
+    """Records that the rest of a group needs for its winner to go on: fewer rounds, where rivals matter least."""
+    sizes = partition.sizes
+    is_late = sizes[sizes >= 2 * rules.k].sum() * LATE_SHARE < len(partition.labels)
+    return 2 * rules.k if is_late else max(rules.chain_from, 2 * rules.k)
+
+
+def continues(members: Members, flags: NDArray[np.uint8], least: int) -> NDArray[np.bool_]:
     """(g,): whether the winner of each group goes on with the larger side in the same message."""
     sizes, ones = members.sizes, members.ones(flags)
     small = np.minimum(ones, sizes - ones)
-    return np.asarray((small * CHAIN_SHARE < sizes) & (sizes - small >= max(rules.chain_from, 2 * rules.k)))
+    return np.asarray((small * CHAIN_SHARE < sizes) & (sizes - small >= least))
 
 
 def larger_sides(members: Members, flags: NDArray[np.uint8], first: Labels) -> Members:
@@ -102,19 +113,20 @@ def require_both_sides(members: Members, flags: NDArray[np.uint8], k: int) -> No
 class _Growth:
     """Labels and splits while a message is applied."""
 
-    def __init__(self, labels: Labels, parents: list[int]) -> None:
+    def __init__(self, labels: Labels, parents: list[Labels]) -> None:
         self.labels, self.parents = labels, parents
 
     def split(self, members: Members, flags: NDArray[np.uint8]) -> Labels:
         """Split all groups, in their order; gives the names of their first sides."""
-        first = 2 * (len(self.parents) + np.arange(len(members.groups))) + 1
+        before = sum(map(len, self.parents))
+        first = 2 * (before + np.arange(len(members.groups))) + 1
         self.labels[members.records] = np.repeat(first, members.sizes) + flags[members.records]
-        self.parents.extend(members.groups)
+        self.parents.append(members.groups)
         return first
 
     def partition(self) -> NestedPartition:
         """The partition as it is now."""
-        return NestedPartition(self.labels, np.array(self.parents, dtype=np.int32))
+        return NestedPartition(self.labels, np.concatenate(self.parents).astype(np.int32))
 
 
 class _Stream:

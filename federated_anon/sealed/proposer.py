@@ -11,7 +11,7 @@ from federated_anon.arrays import Labels, Points, Weights
 from federated_anon.errors import DataRefused
 from federated_anon.sealed.cuts import Search, Sorted, split_groups
 from federated_anon.sealed.members import Members, members_of
-from federated_anon.sealed.partition import NestedPartition, continues, larger_sides, open_groups
+from federated_anon.sealed.partition import NestedPartition, chain_least, continues, larger_sides, open_groups
 from federated_anon.sealed.rules import SplitRules
 from federated_anon.som.parallel import map_chunks
 from federated_anon.som.points import require_points
@@ -34,6 +34,7 @@ class Proposals:
     members: Members
     values: Weights
     flags: NDArray[np.uint8]
+    chain_least: int
 
 
 class Proposer:
@@ -50,13 +51,13 @@ class Proposer:
         self._sorted = Sorted(np.ascontiguousarray(points[order]), order, np.argsort(order))
         self._rules = rules
         shrink = rules.shrinkage(len(points), points.shape[1])
-        self._search = Search(rules.k, rules.directions, rules.refinements, rules.waste_free, rules.sample, shrink)
+        self._search = search_of(rules, shrink)
         self._proposals: Proposals | None = None
 
     def gains(self, partition: NestedPartition) -> Gains:
         """The gain of the best split of every open group; the splits are remembered."""
         opened = open_groups(partition, self._rules.k)
-        self._proposals = self._propose(members_of(partition.labels, opened))
+        self._proposals = self._propose(members_of(partition.labels, opened), chain_least(partition, self._rules))
         return Gains(opened, self._proposals.values.astype(np.float32))
 
     def bits(self, won: Labels) -> bytes:
@@ -67,17 +68,17 @@ class Proposer:
         """
         if self._proposals is None or not np.isin(won, self._proposals.members.groups).all():
             raise DataRefused("bits can only be asked for groups whose gains were told last")
-        flags = self._proposals.flags
+        flags, least = self._proposals.flags, self._proposals.chain_least
         members = self._proposals.members.only(np.isin(self._proposals.members.groups, won))
         pieces = []
         while len(members.groups):
             pieces.append(flags[members.records])
-            going = continues(members, flags, self._rules)
+            going = continues(members, flags, least)
             members = larger_sides(members, flags, members.groups).only(going)
-            flags = self._propose(members).flags
+            flags = self._propose(members, least).flags
         return np.packbits(np.concatenate(pieces)).tobytes() if pieces else b""
 
-    def _propose(self, members: Members) -> Proposals:
+    def _propose(self, members: Members, least: int) -> Proposals:
         flags = np.zeros(len(self._sorted.order), dtype=np.uint8)
 
         def work(part: slice) -> Weights:
@@ -85,7 +86,14 @@ class Proposer:
             return split_groups(self._sorted, members.records, starts, self._search, flags)
 
         values = map_chunks(work, chunks(members))
-        return Proposals(members, np.concatenate(values) if values else np.zeros(0), flags)
+        return Proposals(members, np.concatenate(values) if values else np.zeros(0), flags, least)
+
+
+def search_of(rules: SplitRules, shrink: Weights) -> Search:
+    """The rules as compiled code takes them."""
+    return Search(
+        rules.k, rules.directions, rules.refinements, rules.waste_free, rules.sample, float(rules.unseen), shrink
+    )
 
 
 def chunks(members: Members) -> list[slice]:

@@ -14,22 +14,25 @@ from federated_anon.errors import SettingsRefused
 class SplitRules:
     """Settings of sealed splitting; equal for all holders of a study.
 
-    ``waste_free`` counts in units of k. A winner that splits off little goes on with the rest while that has at least
-    ``chain_from`` records. A group of more than ``sample`` records is searched on every s-th of its records in the
-    holder's canonical order, and cut as a whole.
+    ``waste_free`` counts in units of k. ``unseen`` is what a cut expects of the columns it does not see: so many times
+    the squares of its own, spread evenly over the records. A winner that splits off little goes on with the rest of a
+    group while that has at least ``chain_from`` records, and of any group once few records are left to split. A group
+    of more than ``sample`` records is searched on every s-th of its records in the holder's canonical order, and cut
+    as a whole.
     """
 
     k: int
     directions: int = 3
     refinements: int = 4
     waste_free: int = 8
-    least_dimension: int = 10
-    chain_from: int = 4096
+    least_dimension: int = 12
+    unseen: float = 0.25
+    chain_from: int = 8192
     sample: int = 8192
 
     def __post_init__(self) -> None:
         least = {"k": 2, "directions": 1, "refinements": 1, "waste_free": 0, "least_dimension": 1}
-        least |= {"chain_from": 2, "sample": 64}
+        least |= {"unseen": 0, "chain_from": 2, "sample": 64}
         faults = [f"{name} must be at least {low}" for name, low in least.items() if getattr(self, name) < low]
         if faults:
             raise SettingsRefused("rules of sealed splitting", faults)
