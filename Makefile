@@ -9,10 +9,12 @@ setup: .venv/ready
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv || python3 -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m federated_anon.warmup
 	touch $@
 
 demo: setup
-	$(BIN)/federated-anon demo
+	rm -rf demo-run
+	$(BIN)/federated-anon demo --out demo-run
 
 lint: setup
 	$(BIN)/ruff check .

@@ -72,7 +72,7 @@ class Study(Section):
     name: Name
     holders: tuple[Name, ...] = Field(min_length=1, max_length=64)
     method: Method = "best"
-    exposure: Exposure = "open"
+    exposure: Exposure = "sealed"
     seed: int = Field(default=0, ge=0, lt=2**63)
     privacy: Privacy
     map: MapSettings = MapSettings()

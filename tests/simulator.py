@@ -29,7 +29,7 @@ NAMES = ("north", "south")
 
 def make_study(holders: Sequence[str] = NAMES, k: int = 3, **changes: Any) -> Study:
     """A study with small defaults."""
-    content = {"name": "trial", "holders": list(holders), "privacy": {"k": k}, **changes}
+    content = {"name": "trial", "holders": list(holders), "exposure": "open", "privacy": {"k": k}, **changes}
     return checked(Study, content, "study")
 
 

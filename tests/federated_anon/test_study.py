@@ -25,7 +25,7 @@ def test_a_study_file_is_read_with_defaults(tmp_path):
     path = tmp_path / "study.toml"
     path.write_text(GOOD)
     file = load_study(path)
-    assert (file.method, file.exposure, file.seed, file.privacy.k) == ("best", "open", 0, 5)
+    assert (file.method, file.exposure, file.seed, file.privacy.k) == ("best", "sealed", 0, 5)
     assert file.study.rounds == 1
     assert file.study.uses_cells
 
