@@ -30,6 +30,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 HELLO_TIME = 10.0
 """Seconds that a hello may take."""
 
+UNWELCOME = (flight.FlightUnauthorizedError, flight.FlightUnauthenticatedError)
 CHANNEL = [
     ("grpc.use_local_subchannel_pool", 1),  # A new client is a new attempt, not a place in gRPC's own backoff.
     ("grpc.keepalive_time_ms", 310_000),  # A server takes pings more often than every 5 minutes for an attack.
@@ -59,7 +60,7 @@ class Link:
         except flight.FlightTimedOutError:
             self.drop()
             raise self._late("it did not answer") from None
-        except (flight.FlightUnauthorizedError, flight.FlightUnauthenticatedError):
+        except UNWELCOME:
             raise HolderRefused(self._holder, "connect", Code.WRONG_SENDER) from None
         except pa.ArrowException as error:
             log.warning("lost '%s' on the way (%s); connecting again", self._holder, reason(error))
@@ -74,8 +75,12 @@ class Link:
             try:
                 self.hello(min(HELLO_TIME, max(until - time.monotonic(), 0.1)))
                 return
-            except (flight.FlightUnauthorizedError, flight.FlightUnauthenticatedError):
+            except UNWELCOME:
+                self.drop()
                 raise HolderRefused(self._holder, "connect", Code.WRONG_SENDER) from None
+            except MessageRefused:
+                self.drop()
+                raise
             except pa.ArrowException as error:
                 self.drop()
                 last = self._told(reason(error), last)

@@ -41,6 +41,9 @@ Sensitive = Annotated[
 ]
 Keep = Annotated[str, typer.Option(metavar="NAMES", help="Values stay, shuffled inside groups.")]
 Drop = Annotated[str, typer.Option(metavar="NAMES", help="Columns that take no part, such as names.")]
+Certificates = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="The coordinator's certificates, for holders with an address.")
+]
 STAR = "Names are comma-separated; '*' stands, in one role, for every column not named otherwise."
 
 
@@ -137,9 +140,7 @@ def run_command(
         Path | None,
         typer.Option(metavar="FOLDER", help="Keep replies here, so that an interrupted study goes on where it stood."),
     ] = None,
-    certificates: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="The coordinator's certificates, for holders with an address.")
-    ] = None,
+    certificates: Certificates = None,
     as_json: Json = False,
 ) -> None:
     """A study with its real holders."""
@@ -264,6 +265,7 @@ def init_command(
 )
 def doctor_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A study file, or a holder's settings file.")],
+    certificates: Certificates = None,
     as_json: Json = False,
 ) -> None:
     """A study or a holder, examined."""
@@ -271,6 +273,7 @@ def doctor_command(
 
     is_holder = "holder" in read_toml(file)
     findings = examined(file, is_holder)
+    findings += cli_service.links_examined(file, certificates) if certificates else []
     faults = sum(not finding.ok for finding in findings)
     if as_json:
         console.print_json({"healthy": not faults, "findings": [finding.as_dict() for finding in findings]})

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from federated_anon.errors import SettingsRefused
+from federated_anon.findings import Finding
 
 app = typer.Typer(add_completion=False)
 holder = typer.Typer(no_args_is_help=True, help="A holder's own end of a study across organisations.")
@@ -26,11 +27,12 @@ def serve_command(
 ) -> None:
     """Open this holder's door to the coordinator: Arrow Flight over mutual TLS, until SIGTERM or Ctrl-C.
 
-    One line on stdout says when it is ready. The log on stderr holds sizes, times and codes.
+    One line on stdout says when it is ready. The log on stderr stays here: sizes, times, and why a step was refused.
     """
     from nodes.service import serve
     from nodes.settings import load_settings
 
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
     logging.getLogger("nodes.service").setLevel(logging.INFO)
     serve(load_settings(settings), lambda line: typer.echo(f"Ready: {line}"))
 
@@ -56,6 +58,14 @@ def certs_command(
     typer.echo("A holder's settings then say, with its own name for X:\n")
     typer.echo('[service]\naddress = "0.0.0.0:7430"\ncertificate = "X.crt"\nkey = "X.key"\nauthority = "authority.crt"')
     typer.echo(f'coordinator_certificate = "{COORDINATOR}.crt"')
+
+
+def links_examined(file: Path, certificates: Path) -> list[Finding]:
+    """What a coordinator finds out about the services of a study: certificates, ways, versions, clocks."""
+    from coordinator.checkup import examine_links
+    from federated_anon.study import load_study
+
+    return examine_links(load_study(file).addresses, certificates)
 
 
 def checked_parties(text: str, coordinator: str) -> tuple[str, ...]:

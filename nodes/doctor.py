@@ -14,6 +14,7 @@ from federated_anon.ledger import released_partitions
 from federated_anon.policy import require_permitted
 from federated_anon.study import Study, StudyFile
 from nodes.block import PUBLISHED, read_records
+from nodes.service_doctor import examine_service
 from nodes.settings import HolderSettings, load_settings
 
 PROBE = bytes(64 * 2**10)
@@ -25,7 +26,8 @@ def examine_study(file: StudyFile, base: Path) -> list[Finding]:
     study = file.study
     findings = [Finding(True, "study", "file", f"{len(study.holders)} holders, k = {study.privacy.k}")]
     findings.append(Finding(True, "study", "digest", study.digest))
-    here = {name: base / place.settings for name, place in file.deployment.items() if (base / place.settings).exists()}
+    named = {name: base / place.settings for name, place in file.deployment.items() if place.settings}
+    here = {name: path for name, path in named.items() if path.exists()}
     settings, _ = load_all({name: str(path) for name, path in here.items()})
     for name in study.holders:
         if name in here:
@@ -102,6 +104,7 @@ def _own_findings(settings: HolderSettings) -> Iterator[Finding]:
     yield key_is_private(name, settings.identity_file)
     yield _data(settings)
     yield _tried(name, "ledger", lambda: _writable(settings.ledger))
+    yield from examine_service(name, settings.service)
 
 
 def _data(settings: HolderSettings) -> Finding:

@@ -18,6 +18,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
@@ -40,19 +41,26 @@ log = logging.getLogger(__name__)
 MOST_CALLS = 16
 """Calls under way at once; one of them is answered, the others wait for their turn."""
 
+MOST_DISCARDED = 2**30
+"""Bytes of an oversized request that are let go by, so that its sender hears why; then it is cut short."""
+
 GRACE = 10.0
 """Seconds that a request under way has when the service is told to end."""
 
 
 class HolderService(flight.FlightServerBase):
-    """Serves one holder from the moment it is made."""
+    """Serves one holder from the moment it is made.
+
+    The holder does everything on one thread, one request after the other: BLAS lets a single thread of a process set
+    how many it uses itself, and on two it rounds differently than on one.
+    """
 
     def __init__(self, name: str, holder: DataHolder, settings: ServiceSettings, largest: int) -> None:
         self._name, self._holder, self._largest = name, holder, largest
         self._coordinator = settings.coordinator.encode()
         self._rate = RateLimit(settings.requests_per_minute)
         self._calls = threading.BoundedSemaphore(MOST_CALLS)
-        self._turn = threading.Lock()
+        self._desk = ThreadPoolExecutor(max_workers=1)
         self._is_closing = threading.Event()
         files = settings.files
         super().__init__(
@@ -108,23 +116,30 @@ class HolderService(flight.FlightServerBase):
         """The holder's reply, or its refusal of something that never became a request."""
         started = time.monotonic()
         try:
-            request = _received(reader, self._accepted(command))
+            request = self._request(command, reader)
         except MessageRefused as error:
             log.warning("refused: %s", error)
-            with self._turn:
-                return self._holder.refuse(error)
-        with self._turn:
-            reply = self._holder.answer(request)
+            return self._desk.submit(self._holder.refuse, error).result()
+        reply = self._desk.submit(self._holder.answer, request).result()
         log.info("answered: %d bytes in, %d out, %.2f s", len(request), len(reply), time.monotonic() - started)
         return reply
 
-    def _accepted(self, command: bytes) -> int:
+    def _request(self, command: bytes, reader: Any) -> bytes:
         length = announced_length(command)
         if length is None:
             raise MessageRefused("a call that announces no request")
         if length > self._largest:
+            _discard(reader, min(length, MOST_DISCARDED))
             raise MessageRefused(f"{length} bytes, at most {self._largest} are accepted", Code.OVERSIZED)
-        return length
+        return _received(reader, length)
+
+
+def _discard(reader: Any, length: int) -> None:
+    """Let an oversized request go by: a sender that is cut short never reads the refusal."""
+    for piece in _metadata(reader):
+        length -= len(piece)
+        if length < 0:
+            return
 
 
 def _received(reader: Any, length: int) -> bytes:

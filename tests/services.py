@@ -1,0 +1,231 @@
+"""Organisations for tests: three holders in processes of their own on loopback, with certificates made on the spot."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+import tomli_w
+
+from coordinator.credentials import Credentials, load_credentials
+from coordinator.remote import FlightHolders
+from federated_anon.crypto.trial_authority import Issued, TrialAuthority, write_trial
+from federated_anon.demo import write_organisations
+from federated_anon.messages import decode
+from federated_anon.messages.framing import HELLO
+from federated_anon.messages.payloads import REPLIES
+from federated_anon.people import organisations
+
+HOLDERS = ("hospital", "insurer", "registry")
+UNPINNED = "registry"
+"""The one holder that lets in whoever its authority calls the coordinator."""
+
+COMMAND = (sys.executable, "-m", "federated_anon")
+PEOPLE, SEED = 300, 5
+START = 60.0
+
+
+def free_port() -> int:
+    """A port that nobody listens on at the moment."""
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        return int(door.getsockname()[1])
+
+
+@dataclass
+class Site:
+    """One organisation: its settings, and the process that serves it."""
+
+    name: str
+    settings: Path
+    port: int
+    process: subprocess.Popen[str] | None = field(default=None)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        return self.settings.parent / "service.log"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def launch(self) -> None:
+        """Start the process; ``wait_ready`` says when it serves."""
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                [*COMMAND, "holder", "serve", str(self.settings)], stdout=subprocess.PIPE, stderr=log, text=True
+            )
+
+    def wait_ready(self) -> str:
+        assert self.process is not None
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("Ready:"), self.log.read_text()
+        return line
+
+    def restart(self) -> None:
+        self.launch()
+        self.wait_ready()
+
+    def kill(self) -> None:
+        """kill -9, and nothing left."""
+        os.kill(self.pid, signal.SIGKILL)
+        self.end()
+
+    def end(self, timeout: float = 20) -> int:
+        """The exit code of a process that was told to end."""
+        assert self.process is not None
+        code = self.process.wait(timeout)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        self.process = None
+        return code
+
+    def memory(self) -> int:
+        """Resident bytes of the process."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass
+class Region:
+    """All organisations of a study, their certificates, and the study file that knows their addresses."""
+
+    folder: Path
+    sites: dict[str, Site]
+
+    @property
+    def study(self) -> Path:
+        return self.folder / "study.toml"
+
+    @property
+    def certificates(self) -> Path:
+        return self.folder / "certs" / "coordinator"
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        return {name: site.address for name, site in self.sites.items()}
+
+    def credentials(self) -> Credentials:
+        return load_credentials(self.certificates, self.sites)
+
+    def holders(self) -> FlightHolders:
+        return FlightHolders(self.addresses, self.credentials())
+
+    def issued(self, name: str) -> Issued:
+        """What a party has in its folder."""
+        place = self.folder / "certs" / name
+        return Issued((place / f"{name}.crt").read_bytes(), (place / f"{name}.key").read_bytes())
+
+    def authority(self) -> TrialAuthority:
+        """The trial's authority, loaded again to issue more."""
+        from cryptography import x509
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        place = self.folder / "certs"
+        key: Any = load_pem_private_key((place / "authority.key").read_bytes(), None)
+        return TrialAuthority(x509.load_pem_x509_certificate((place / "authority.crt").read_bytes()), key)
+
+
+def prepared(folder: Path, **service: Any) -> Region:
+    """Data, settings, certificates and study of three organisations; nothing is started."""
+    written = write_organisations(folder / "data", organisations(PEOPLE, SEED), SEED)
+    write_trial(folder / "certs", "coordinator", HOLDERS, (), 30)
+    sites = {name: Site(name, folder / "data" / name / "settings.toml", free_port()) for name in HOLDERS}
+    for name, site in sites.items():
+        section = service_section(folder / "certs" / name, name, site.address) | service
+        site.settings.write_text(site.settings.read_text() + tomli_w.dumps({"service": section}))
+    text = written.read_text()
+    for name, site in sites.items():
+        text = text.replace(f'settings = "{name}/settings.toml"', f'address = "{site.address}"')
+    (folder / "study.toml").write_text(text)
+    return Region(folder, sites)
+
+
+def service_section(certs: Path, name: str, address: str) -> dict[str, Any]:
+    """A holder's [service]."""
+    section = {
+        "address": address,
+        "certificate": str(certs / f"{name}.crt"),
+        "key": str(certs / f"{name}.key"),
+        "authority": str(certs / "authority.crt"),
+    }
+    pin = {"coordinator_certificate": str(certs / "coordinator.crt")}
+    return section if name == UNPINNED else section | pin
+
+
+@contextlib.contextmanager
+def serving(region: Region) -> Iterator[Region]:
+    """The region with all its services up; every process is gone at the end."""
+    try:
+        for site in region.sites.values():
+            site.launch()
+        for site in region.sites.values():
+            site.wait_ready()
+        yield region
+    finally:
+        for site in region.sites.values():
+            if site.process is not None:
+                site.kill()
+
+
+def issue(authority: TrialAuthority, party: str, days: int = 30) -> Issued:
+    """A certificate on the side."""
+    return authority.issue(party, ("localhost", "127.0.0.1"), datetime.datetime.now(datetime.UTC), days)
+
+
+def client(site: Site, trusted: bytes, issued: Issued | None) -> flight.FlightClient:
+    """A bare client with any certificate, or none."""
+    own = {} if issued is None else {"cert_chain": issued.certificate, "private_key": issued.key}
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    place = f"grpc+tls://{site.address}"
+    return flight.FlightClient(
+        place, tls_root_certs=trusted, override_hostname=site.name, generic_options=options, **own
+    )
+
+
+def hello(caller: flight.FlightClient) -> bytes:
+    """Say hello; whatever goes wrong is raised."""
+    options = flight.FlightCallOptions(timeout=10)
+    return next(iter(caller.do_action(flight.Action(HELLO, b""), options))).body.to_pybytes()
+
+
+def sent(caller: flight.FlightClient, command: bytes, pieces: list[bytes]) -> Any:
+    """Send pieces under any announcement; the payload of the reply, or None if the service hung up without one."""
+    writer, reader = caller.do_exchange(
+        flight.FlightDescriptor.for_command(command), flight.FlightCallOptions(timeout=30)
+    )
+    with contextlib.suppress(pa.ArrowException):
+        for piece in pieces:
+            writer.write_metadata(pa.py_buffer(piece))
+        writer.done_writing()
+    reply = []
+    while True:
+        try:
+            reply.append(reader.read_chunk().app_metadata.to_pybytes())
+        except StopIteration:
+            return decode(b"".join(reply), REPLIES).payload if reply else None
+
+
+def soon(seconds: float, act: Any) -> threading.Thread:
+    """Do something a little later, beside what goes on."""
+    timer = threading.Timer(seconds, act)
+    timer.start()
+    return timer

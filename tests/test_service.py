@@ -1,0 +1,337 @@
+"""The same study across organisations: three processes, mutual TLS, strangers at the door, and kill -9."""
+
+import _thread
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import pyarrow as pa
+import pyarrow.flight as flight
+import pytest
+
+from coordinator.checkup import examine_links
+from coordinator.credentials import load_credentials
+from coordinator.remote import FlightHolders
+from federated_anon.crypto.trial_authority import TrialAuthority
+from federated_anon.demo import write_organisations
+from federated_anon.errors import Code, HolderLate, HolderRefused, SettingsRefused
+from federated_anon.ledger import verified_entries
+from federated_anon.messages import COORDINATOR, VERSION, Envelope, Message, Step, decode, encode
+from federated_anon.messages.framing import announcement
+from federated_anon.messages.payloads import REPLIES, Enrol, Evaluate, Refused
+from federated_anon.people import organisations
+from federated_anon.simulate import run
+from federated_anon.study import load_study
+from nodes.settings import load_settings
+from tests.services import (
+    COMMAND,
+    HOLDERS,
+    PEOPLE,
+    SEED,
+    UNPINNED,
+    Region,
+    client,
+    free_port,
+    hello,
+    issue,
+    prepared,
+    sent,
+    serving,
+    soon,
+)
+
+FILES = ("release.parquet", "release.csv", "report.json")
+
+
+@pytest.fixture(scope="module")
+def in_process(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("in-process")
+    study = write_organisations(folder / "data", organisations(PEOPLE, SEED), SEED)
+    return run(study, folder / "run", runtime="in-process").folder
+
+
+@pytest.fixture(scope="module")
+def region(tmp_path_factory):
+    with serving(prepared(tmp_path_factory.mktemp("region"))) as found:
+        yield found
+
+
+def caller(region: Region, name: str) -> flight.FlightClient:
+    """The true coordinator's client."""
+    trusted = (region.folder / "certs" / "authority.crt").read_bytes()
+    return client(region.sites[name], trusted, region.issued(COORDINATOR))
+
+
+def same_bytes(out, in_process) -> bool:
+    return all((out / name).read_bytes() == (in_process / name).read_bytes() for name in FILES)
+
+
+def test_three_processes_give_the_same_bytes_as_one(region, in_process, tmp_path):
+    steps = []
+    result = run(
+        region.study, tmp_path / "run", certificates=region.certificates, listen=lambda p: steps.append(p.step)
+    )
+    assert same_bytes(tmp_path / "run", in_process)
+    assert steps[0] == "enrol"
+    assert steps[-1] == "close"
+    assert result.summary["bytes_sent"] > 0
+
+
+@pytest.mark.parametrize(("step", "after"), [("map", 0.1), ("constrain", 0.0), ("close", 0.0)])
+def test_a_holder_that_is_killed_and_started_again_changes_nothing(region, in_process, tmp_path, step, after):
+    site, kills = region.sites["insurer"], []
+
+    def fall_and_rise():
+        site.kill()
+        site.launch()
+
+    def listen(progress):
+        if progress.step == step and not kills:
+            kills.append(soon(after, fall_and_rise) if after else fall_and_rise())
+
+    run(region.study, tmp_path / "run", certificates=region.certificates, listen=listen, timeout=60)
+    site.wait_ready()
+    assert len(kills) == 1
+    assert same_bytes(tmp_path / "run", in_process)
+
+
+def test_a_holder_that_stays_away_is_named_and_nothing_is_written(region, tmp_path):
+    text = region.study.read_text().replace(region.sites["insurer"].address, f"127.0.0.1:{free_port()}")
+    study = tmp_path / "study.toml"
+    study.write_text(text)
+    out = tmp_path / "run"
+    command = [*COMMAND, "run", str(study), "--certificates", str(region.certificates), "--out", str(out)]
+    ended = subprocess.run([*command, "--timeout", "2"], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == HolderLate.exit_code, ended.stderr
+    assert "insurer" in ended.stderr
+    assert "hospital" not in ended.stderr.split("Error:")[1]
+    assert not out.exists()
+
+
+def strangers(region: Region):
+    """Everyone who is not the coordinator, by how they differ."""
+    own = region.authority()
+    foreign = TrialAuthority.create("elsewhere", own.certificate.not_valid_before_utc, 30)
+    return {
+        "no certificate": None,
+        "foreign authority": issue(foreign, COORDINATOR),
+        "expired": issue(own, COORDINATOR, days=-1),
+        "not the pinned one": issue(own, COORDINATOR),
+        "another party": region.issued("insurer"),
+    }
+
+
+@pytest.mark.parametrize(
+    "who", ["no certificate", "foreign authority", "expired", "not the pinned one", "another party"]
+)
+def test_strangers_are_refused_by_a_service_with_a_pin_and_it_stays_up(region, who):
+    trusted = (region.folder / "certs" / "authority.crt").read_bytes()
+    with pytest.raises(flight.FlightUnavailableError):
+        hello(client(region.sites["hospital"], trusted, strangers(region)[who]))
+    assert b"hospital" in hello(caller(region, "hospital"))
+
+
+@pytest.mark.parametrize("who", ["no certificate", "foreign authority", "expired"])
+def test_strangers_are_refused_by_a_service_without_a_pin(region, who):
+    trusted = (region.folder / "certs" / "authority.crt").read_bytes()
+    with pytest.raises(flight.FlightUnavailableError):
+        hello(client(region.sites[UNPINNED], trusted, strangers(region)[who]))
+    assert UNPINNED.encode() in hello(caller(region, UNPINNED))
+
+
+def test_without_a_pin_the_name_decides(region):
+    site, trusted = region.sites[UNPINNED], (region.folder / "certs" / "authority.crt").read_bytes()
+    other = client(site, trusted, strangers(region)["another party"])
+    with pytest.raises(flight.FlightUnauthorizedError, match=Code.WRONG_SENDER):
+        hello(other)
+    with pytest.raises(flight.FlightUnauthorizedError, match=Code.WRONG_SENDER):
+        sent(other, announcement(b"x"), [b"x"])
+    assert UNPINNED.encode() in hello(client(site, trusted, strangers(region)["not the pinned one"]))
+
+
+def test_plaintext_is_refused(region):
+    plain = flight.FlightClient(f"grpc://{region.sites['hospital'].address}")
+    with pytest.raises(flight.FlightUnavailableError):
+        hello(plain)
+    assert b"hospital" in hello(caller(region, "hospital"))
+
+
+def test_the_coordinator_refuses_a_service_of_another_party(region):
+    swapped = {"hospital": region.sites["insurer"].address}
+    credentials = load_credentials(region.certificates, HOLDERS)
+    for trusted in (credentials, load_credentials(region.certificates, ())):
+        with pytest.raises(HolderLate, match="hospital"):
+            FlightHolders(swapped, trusted).ask({"hospital": b"x"}, 0.5)
+
+
+def test_the_coordinator_hears_that_it_is_not_welcome(region, tmp_path):
+    other = region.issued("insurer")
+    folder = tmp_path / "certs"
+    folder.mkdir()
+    (folder / "authority.crt").write_bytes((region.folder / "certs" / "authority.crt").read_bytes())
+    (folder / "coordinator.crt").write_bytes(other.certificate)
+    (folder / "coordinator.key").write_bytes(other.key)
+    (folder / "coordinator.key").chmod(0o600)
+    holders = FlightHolders(region.addresses, load_credentials(folder, HOLDERS))
+    with pytest.raises(HolderRefused, match=Code.WRONG_SENDER):
+        holders.ask({UNPINNED: b"x"}, 30)
+
+
+def enrolled(region: Region, name: str) -> flight.FlightClient:
+    """The coordinator's client after the study was accepted, so that refusals have a ledger to stand in."""
+    study, found = load_study(region.study).study, caller(region, name)
+    envelope = Envelope(VERSION, study.digest, Step.ENROL, COORDINATOR, int(time.time() * 1000))
+    request = encode(Message(envelope, Enrol(study.text)))
+    assert not isinstance(sent(found, announcement(request), [request]), Refused)
+    return found
+
+
+def ledger(region: Region, name: str) -> list[dict]:
+    settings, study = load_settings(region.sites[name].settings), load_study(region.study).study
+    lines = (settings.ledger / f"{study.digest}.jsonl").read_text().splitlines()
+    return verified_entries(lines, study.digest, name, settings.identity.public)
+
+
+def unknown_step(region: Region) -> bytes:
+    envelope = Envelope(VERSION, load_study(region.study).study.digest, Step.EVALUATE, COORDINATOR, 2**50)
+    return encode(Message(envelope, Evaluate())).replace(b"evaluate", b"evilplan")
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "pieces", "code"),
+    [
+        ("announced too large", b"federated-anon 1 answer 300000000", [], Code.OVERSIZED),
+        ("more than announced", b"federated-anon 1 answer 10", [bytes(2**20)] * 8, Code.OVERSIZED),
+        ("less than announced", b"federated-anon 1 answer 10", [b"12345"], Code.MALFORMED),
+        ("no announcement", b"", [b"12345"], Code.MALFORMED),
+        ("another announcement", b"federated-anon 1 answer -5", [b"12345"], Code.MALFORMED),
+        ("garbage", announcement(bytes(1000)), [bytes(range(250)) * 4], Code.MALFORMED),
+        ("nothing", announcement(b""), [], Code.MALFORMED),
+    ],
+)
+def test_what_is_no_request_is_a_code_in_the_reply_and_in_the_ledger(region, name, command, pieces, code):
+    found = enrolled(region, "hospital")
+    before = len(ledger(region, "hospital"))
+    assert sent(found, command, pieces) in (Refused(code), None if len(pieces) > 1 else Refused(code))
+    added = ledger(region, "hospital")[before:]
+    assert [entry["note"] for entry in added] == [code]
+
+
+def test_a_request_that_is_too_large_is_let_go_by_and_refused(region):
+    content = bytes(257 * 2**20)
+    holders, site = region.holders(), region.sites["insurer"]
+    before = site.memory()
+    reply = holders.ask({"insurer": content}, 60)["insurer"]
+    assert reply is not None
+    assert decode(reply, REPLIES).payload == Refused(Code.OVERSIZED)
+    assert site.memory() - before < 64 * 2**20, "it is never held in memory"
+
+
+def test_an_unknown_step_is_refused(region):
+    request = unknown_step(region)
+    assert sent(enrolled(region, "hospital"), announcement(request), [request]) == Refused(Code.WRONG_STEP)
+
+
+def test_arrow_data_in_place_of_bytes_is_refused(region):
+    found = enrolled(region, "hospital")
+    writer, reader = found.do_exchange(flight.FlightDescriptor.for_command(announcement(b"x")))
+    batch = pa.record_batch({"x": [1, 2, 3]})
+    writer.begin(batch.schema)
+    writer.write_batch(batch)
+    writer.done_writing()
+    assert decode(reader.read_chunk().app_metadata.to_pybytes(), REPLIES).payload == Refused(Code.MALFORMED)
+
+
+def test_other_calls_of_flight_are_not_served(region):
+    found = caller(region, "hospital")
+    with pytest.raises(flight.FlightServerError, match=Code.WRONG_STEP):
+        list(found.do_action(flight.Action("drop", b"")))
+    with pytest.raises(NotImplementedError):
+        list(found.list_flights())
+    with pytest.raises(NotImplementedError):
+        found.do_get(flight.Ticket(b"everything")).read_all()
+    assert b"hospital" in hello(found)
+
+
+def fuzzed(rng: random.Random, sample: bytes) -> tuple[bytes, list[bytes]]:
+    """A request with bytes flipped, cut, repeated or made up, under a right or a wrong announcement."""
+    content = bytearray(sample if rng.random() < 0.7 else rng.randbytes(rng.randrange(2000)))
+    for _ in range(rng.randrange(20)):
+        if content:
+            content[rng.randrange(len(content))] = rng.randrange(256)
+    content = content[: rng.randrange(len(content) + 1)] if rng.random() < 0.3 else content
+    content = content * rng.randrange(1, 4) if rng.random() < 0.1 else content
+    said = announcement(bytes(content)) if rng.random() < 0.9 else rng.randbytes(rng.randrange(40))
+    return said, [bytes(content)]
+
+
+def test_fuzzed_requests_neither_end_nor_bloat_a_service(region):
+    found, rng, site = enrolled(region, "hospital"), random.Random(0), region.sites["hospital"]
+    sample, kinds, sizes = unknown_step(region), set(), []
+    for number in range(400):
+        kinds.add(type(sent(found, *fuzzed(rng, sample))))
+        if number in (100, 399):
+            sizes.append(site.memory())
+    assert kinds == {Refused}
+    assert sizes[1] - sizes[0] < 16 * 2**20
+    assert site.process is not None
+    assert site.process.poll() is None
+    assert b"hospital" in hello(found)
+
+
+def test_neither_log_nor_reply_quotes_values(region):
+    log = region.sites["hospital"].log.read_text()
+    assert "answered:" in log
+    assert "refused:" in log
+    table = (region.sites["hospital"].settings.parent / "hospital.csv").read_text().splitlines()
+    values = {cell for line in table[1:] for cell in line.split(",") if len(cell) > 5}
+    assert not [value for value in values if value in log]
+
+
+def test_an_interruption_ends_the_wait_at_once(region):
+    nobody = FlightHolders({"hospital": f"127.0.0.1:{free_port()}"}, region.credentials())
+    timer, started = soon(0.5, _thread.interrupt_main), time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        nobody.ask({"hospital": b"x"}, 60)
+    timer.join()
+    assert time.monotonic() - started < 5
+
+
+def test_the_doctor_finds_ways_clocks_and_who_is_away(region):
+    found = examine_links(region.addresses, region.certificates)
+    assert all(finding.ok for finding in found)
+    assert {finding.subject for finding in found} == {"certificate", "way", "clock"}
+    away = region.addresses | {"insurer": f"127.0.0.1:{free_port()}"}
+    faults = [finding for finding in examine_links(away, region.certificates) if not finding.ok]
+    assert [(fault.holder, fault.subject) for fault in faults] == [("insurer", "way")]
+
+
+def test_a_port_in_use_is_said_so(region):
+    site = region.sites["hospital"]
+    ended = subprocess.run(
+        [*COMMAND, "holder", "serve", str(site.settings)], capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == SettingsRefused.exit_code
+    assert "cannot listen" in ended.stderr
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_service_ends_cleanly_when_told(region, number):
+    site = region.sites["registry"]
+    os.kill(site.pid, number)
+    assert site.end() == 0
+    site.restart()
+
+
+def test_the_command_doctor_examines_the_services_of_a_study(region):
+    command = [*COMMAND, "doctor", str(region.study), "--certificates", str(region.certificates), "--json"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    found = json.loads(ended.stdout)
+    subjects = {(finding["holder"], finding["subject"]) for finding in found["findings"]}
+    assert {("hospital", "clock"), ("insurer", "way"), ("coordinator", "certificate")} <= subjects
+    assert found["healthy"]
+    assert ended.returncode == 0
