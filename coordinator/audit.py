@@ -55,6 +55,7 @@ def audited(folder: Path, pins: Mapping[str, str] | None = None) -> Audit:
     ``pins`` are identities (hex) known from elsewhere: without them the run is checked against the keys it names.
     """
     run = _opened(folder)
+    _require_as_written(folder, run)
     if csv_bytes(run.table) != _bytes(folder / "release.csv"):
         raise VerificationFailed("release.csv and release.parquet do not hold the same table")
     try:
@@ -96,6 +97,32 @@ def _opened(folder: Path) -> _Run:
     return _Run(study, table, report, columns)
 
 
+def _require_as_written(folder: Path, run: _Run) -> None:
+    """Raise unless every file has the very bytes that a run is written in, and no other file lies among them.
+
+    Parquet holds statistics that other readers trust and nobody signed; its bytes depend on the version of the
+    writer, so they are compared where the writer was the one at hand.
+    """
+    ledgers = {f"ledger/{name}.jsonl" for name in run.study.holders}
+    known = ledgers | {"release.parquet", "release.csv", "report.json", "report.html", "study.toml"}
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+    if strange := sorted(name for name in found - known if not name.startswith("transcript/")):
+        raise VerificationFailed(f"files that are not part of a run: {', '.join(strange)}")
+    if _bytes(folder / "report.json").decode() != json.dumps(run.report, indent=2, sort_keys=True) + "\n":
+        raise VerificationFailed("report.json is not as it was written")
+    if _bytes(folder / "study.toml").decode() != run.study.to_toml():
+        raise VerificationFailed("study.toml is not as it was written")
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(pa.table(run.table.columns, names=run.table.column_names), sink)
+    written, stored = sink.getvalue().to_pybytes(), _bytes(folder / "release.parquet")
+    if stored != written and _writer(stored) == _writer(written):
+        raise VerificationFailed("release.parquet is not as it was written")
+
+
+def _writer(content: bytes) -> str:
+    return str(pyarrow.parquet.read_metadata(pa.BufferReader(content)).created_by)
+
+
 def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
@@ -127,7 +154,7 @@ def _view(folder: Path, run: _Run, ledgers: Mapping[str, list[Entry]]) -> float:
 
 
 def _ledger(folder: Path, holder: str, study: Study, identity: str, seal: str) -> list[Entry]:
-    lines = _bytes(folder / "ledger" / f"{holder}.jsonl").decode(errors="replace").splitlines()
+    lines = _bytes(folder / "ledger" / f"{holder}.jsonl").decode(errors="replace").removesuffix("\n").split("\n")
     entries = verified_entries(lines, study.digest, holder, bytes.fromhex(identity))
     missing = {*STEPS, *EXPOSED[study.exposure]} - {entry["step"] for entry in entries if entry["sent"]}
     if missing:
