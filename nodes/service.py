@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -42,7 +42,7 @@ MOST_CALLS = 16
 """Calls under way at once; one of them is answered, the others wait for their turn."""
 
 MOST_DISCARDED = 2**30
-"""Bytes of an oversized request that are let go by, so that its sender hears why; then it is cut short."""
+"""Bytes of a refused request that are let go by, so that its sender hears why; then it is cut short."""
 
 GRACE = 10.0
 """Seconds that a request under way has when the service is told to end."""
@@ -119,6 +119,7 @@ class HolderService(flight.FlightServerBase):
             request = self._request(command, reader)
         except MessageRefused as error:
             log.warning("refused: %s", error)
+            _discard(reader)
             return self._desk.submit(self._holder.refuse, error).result()
         reply = self._desk.submit(self._holder.answer, request).result()
         log.info("answered: %d bytes in, %d out, %.2f s", len(request), len(reply), time.monotonic() - started)
@@ -129,17 +130,18 @@ class HolderService(flight.FlightServerBase):
         if length is None:
             raise MessageRefused("a call that announces no request")
         if length > self._largest:
-            _discard(reader, min(length, MOST_DISCARDED))
             raise MessageRefused(f"{length} bytes, at most {self._largest} are accepted", Code.OVERSIZED)
         return _received(reader, length)
 
 
-def _discard(reader: Any, length: int) -> None:
-    """Let an oversized request go by: a sender that is cut short never reads the refusal."""
-    for piece in _metadata(reader):
-        length -= len(piece)
-        if length < 0:
-            return
+def _discard(reader: Any) -> None:
+    """Let the rest of a refused request go by: a sender that is cut short never reads the refusal."""
+    left = MOST_DISCARDED
+    with suppress(MessageRefused):
+        for piece in _metadata(reader):
+            left -= len(piece)
+            if left < 0:
+                return
 
 
 def _received(reader: Any, length: int) -> bytes:
