@@ -36,9 +36,7 @@ Seed = Annotated[int, typer.Option(help="Same seed, same bytes.")]
 Out = typer.Option(metavar="FOLDER", help="Run folder to write; it must not exist yet.")
 Folder = typer.Option(metavar="FOLDER", help="Folder to write; it must not exist yet.")
 Quasi = Annotated[str, typer.Option(metavar="NAMES", help="Quasi-identifiers: what others may know of a person.")]
-Sensitive = Annotated[
-    str, typer.Option(metavar="NAMES", help="Values stay, shuffled inside groups; --l and --t apply.")
-]
+Sensitive = Annotated[str, typer.Option(metavar="NAMES", help="Values stay, shuffled inside groups; l and t apply.")]
 Keep = Annotated[str, typer.Option(metavar="NAMES", help="Values stay, shuffled inside groups.")]
 Drop = Annotated[str, typer.Option(metavar="NAMES", help="Columns that take no part, such as names.")]
 Certificates = Annotated[
@@ -192,9 +190,7 @@ def verify_command(
         console.print_json(verdict)
         return
     rows = [(n, found.entries[n], console.size(found.bytes_sent[n])) for n in found.identities]
-    console.say(
-        f"Verified: {found.records} records, every combination of quasi-identifiers at least {found.reached.k}."
-    )
+    console.say(f"Verified: {found.records} records, each alike with at least {found.reached.k - 1} others.")
     console.screen().print(console.grid("Ledgers", ("holder", "entries", "sent"), rows, right=("entries", "sent")))
     if not pin:
         told = [f"  --pin {name}={key}" for name, key in found.identities.items()]
@@ -228,7 +224,7 @@ def keys_command(
 )
 def init_command(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILES...", help="One data file per holder; its name names the holder.")
+        list[Path], typer.Argument(metavar="FILES", help="One data file per holder; its name names the holder.")
     ],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write; it must not exist yet.")] = Path(
         "study"

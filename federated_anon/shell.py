@@ -33,6 +33,8 @@ def guarded(command: Callable[[], Any]) -> int:
     except USAGE_ERROR as error:
         error.show()
         return int(error.exit_code)
+    except SystemExit as error:
+        return stopped() if is_interruption(error) else int(error.code or 0)
     except BaseException as error:
         if is_interruption(error):
             return stopped()
@@ -50,7 +52,7 @@ def is_interruption(error: BaseException) -> bool:
 
 def stopped() -> int:
     """Tell that the command was interrupted."""
-    console.errors.print("Interrupted; nothing was written.")
+    console.errors.print("Interrupted; nothing unfinished is left.")
     return EXIT_CODE
 
 
