@@ -223,6 +223,57 @@ def sent(caller: flight.FlightClient, command: bytes, pieces: list[bytes]) -> An
             return decode(b"".join(reply), REPLIES).payload
 
 
+class Relay:
+    """A network between the coordinator and a service, which can be cut or made to stand still."""
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self._lines: list[socket.socket] = []
+        self._flows = threading.Event()
+        self._flows.set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        return int(self._door.getsockname()[1])
+
+    def cut(self) -> None:
+        """Every connection breaks, in both directions."""
+        lines, self._lines = self._lines, []
+        for line in lines:
+            with contextlib.suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+
+    def stall(self, seconds: float) -> None:
+        """Nothing goes through for a while, and nothing is lost."""
+        self._flows.clear()
+        soon(seconds, self._flows.set)
+
+    def close(self) -> None:
+        self._door.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._door.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self._target))
+            self._lines += [near, far]
+            for source, sink in ((near, far), (far, near)):
+                threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while content := source.recv(2**16):
+                self._flows.wait()
+                sink.sendall(content)
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_RDWR)
+
+
 def soon(seconds: float, act: Any) -> threading.Thread:
     """Do something a little later, beside what goes on."""
     timer = threading.Timer(seconds, act)

@@ -33,6 +33,7 @@ from tests.services import (
     SEED,
     UNPINNED,
     Region,
+    Relay,
     client,
     free_port,
     hello,
@@ -95,6 +96,23 @@ def test_a_holder_that_is_killed_and_started_again_changes_nothing(region, in_pr
     run(region.study, tmp_path / "run", certificates=region.certificates, listen=listen, timeout=60)
     site.wait_ready()
     assert len(kills) == 1
+    assert same_bytes(tmp_path / "run", in_process)
+
+
+@pytest.mark.parametrize("harm", ["cut", "stall"])
+def test_a_network_that_fails_changes_nothing(region, in_process, tmp_path, harm, caplog):
+    relay = Relay(region.sites["insurer"].port)
+    study, harms = tmp_path / "study.toml", []
+    study.write_text(region.study.read_text().replace(region.sites["insurer"].address, f"127.0.0.1:{relay.port}"))
+
+    def listen(progress):
+        if progress.step == "code" and "insurer" in progress.holders and not harms:
+            harms.append(soon(0.02, relay.cut) if harm == "cut" else relay.stall(1.0))
+
+    run(study, tmp_path / "run", certificates=region.certificates, listen=listen, timeout=60)
+    relay.close()
+    assert len(harms) == 1
+    assert ("lost 'insurer' on the way" in caplog.text) == (harm == "cut")
     assert same_bytes(tmp_path / "run", in_process)
 
 
