@@ -19,6 +19,8 @@ from federated_anon.crypto.signing import Identity, require_signature
 from federated_anon.errors import StorageFailed, VerificationFailed
 
 Entry = dict[str, Any]
+LONGEST = 1 << 16
+"""Bytes in which the last entry is looked for."""
 
 
 def genesis(study: str, holder: str) -> str:
@@ -54,14 +56,27 @@ class Ledger:
         """All entries, parsed."""
         return [json.loads(line) for line in self.lines()]
 
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def entry_at(self, end: int) -> Entry | None:
+        """The entry that ends at byte ``end``, without a look at those before it; None at the beginning."""
+        if end == 0:
+            return None
+        with self.path.open("rb") as file:
+            file.seek(max(0, end - LONGEST))
+            tail = file.read(min(end, LONGEST))
+        return dict(json.loads(tail.removesuffix(b"\n").rsplit(b"\n", 1)[-1]))
+
     def append(self, content: Entry) -> Entry:
         """Chain, sign and fsync one entry; only then may the reply it speaks of leave."""
-        lines = self.lines()
-        before = json.loads(lines[-1])["hash"] if lines else genesis(self.study, self.holder)
+        last = self.entry_at(self.size)
         entry: Entry = {
             **content,
-            "number": len(lines),
-            "before": before,
+            "number": last["number"] + 1 if last else 0,
+            "before": last["hash"] if last else genesis(self.study, self.holder),
             "study": self.study,
             "holder": self.holder,
         }

@@ -38,6 +38,8 @@ from nodes.settings import HolderSettings
 
 log = logging.getLogger(__name__)
 NO_STUDY = "0" * 64
+UNRECORDED = frozenset({Code.STORAGE, Code.VERIFICATION})
+"""Refusals because of the ledger itself: an entry after a gap would hide the gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ class Guard:
         request = self._readable(content)
         envelope = request.envelope if request else Envelope(VERSION, NO_STUDY, Step.ENROL, COORDINATOR, 0)
         reply = self._reply(envelope, Refused(code))
-        if self._ledger is not None and code is not Code.STORAGE:
+        if self._ledger is not None and code not in UNRECORDED:
             try:
                 self._record(request, reply, sent="", answer=Answer(None, note=code))
             except Exception:
@@ -177,11 +179,11 @@ class Guard:
 
     def _require_not_rolled_back(self, study: str) -> None:
         """Raise if the ledger on disk has lost what this process wrote."""
-        count, head = self._heads.get(study, (0, ""))
-        if count:
-            entries = self._entries(study)
-            if len(entries) < count or entries[count - 1].get("hash") != head:
-                raise VerificationFailed("the ledger is not the one that was written")
+        size, head = self._heads.get(study, (0, ""))
+        ledger = Ledger(self._settings.ledger, study, self._settings.name, self._settings.identity)
+        last = ledger.entry_at(size) if ledger.size >= size else {}
+        if size and (not last or last.get("hash") != head):
+            raise VerificationFailed("the ledger is not the one that was written")
 
     def _readable(self, content: bytes) -> Message | None:
         try:
@@ -220,7 +222,7 @@ class Guard:
                 "cells": answer.cells,
             }
         )
-        self._heads[self._ledger.study] = entry["number"] + 1, entry["hash"]
+        self._heads[self._ledger.study] = self._ledger.size, entry["hash"]
         if sent:
             self._last = sequence
 

@@ -171,7 +171,8 @@ def _with_noise(
     if integral is None:
         moved = pc.add(flat.cast(pa.float64()), pa.array(noise))
         return moved.cast(means.type)
-    shifted = pc.add(flat.cast(integral).cast(pa.int64()), pa.array(np.rint(noise).astype(np.int64)))
+    whole = np.floor(noise + rng.random(len(noise)))  # To the nearest, small noise would mostly be none.
+    shifted = pc.add(flat.cast(integral).cast(pa.int64()), pa.array(whole.astype(np.int64)))
     return shifted.cast(integral).cast(means.type)
 
 

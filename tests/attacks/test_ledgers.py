@@ -55,6 +55,7 @@ def both_released(liar, between) -> list[bool]:
     answers = []
     for shift in (0, 1):
         liar.ask(Step.CONSTRAIN, p.CheckGroups(0, partition(shift)))
+        liar.ask(Step.CONSTRAIN, p.CheckGroups(0, partition(shift)))
         answers.append(isinstance(liar.ask(Step.RELEASE, p.MakeRelease(partition(shift), ("income",))), p.Block))
         between(ledger_of(liar).path)
     return answers
@@ -75,6 +76,20 @@ def test_a_ledger_rolled_back_while_the_holder_runs_is_noticed(tmp_path, between
 def test_a_ledger_rolled_back_unguarded_lets_a_second_partition_out(tmp_path, monkeypatch, between):
     monkeypatch.setattr(Guard, "_require_not_rolled_back", lambda self, study: None)
     assert both_released(up_to_release(tmp_path), between) == [True, True]
+
+
+def test_refusals_without_end_cost_the_same_each(tmp_path):
+    """Garbage is recorded, so it must not make the holder slower the longer it comes: nothing before is read again."""
+    liar = up_to_release(tmp_path)
+    for _ in range(20):
+        liar.send(b"garbage")
+    path, read = ledger_of(liar).path, []
+    assert path.stat().st_size < 50_000
+    original = type(path).read_text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(path), "read_text", lambda self, *a, **k: read.append(self) or original(self, *a, **k))
+        liar.send(b"garbage")
+    assert read == []
 
 
 def test_a_changed_ledger_is_noticed_after_a_restart(tmp_path):
