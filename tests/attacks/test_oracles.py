@@ -6,13 +6,14 @@ import numpy as np
 from scipy.optimize import least_squares
 
 import nodes.holder
+from coordinator.driver import Driver
 from federated_anon.columns import Kind, Role
 from federated_anon.errors import Code
-from federated_anon.messages import Step
+from federated_anon.messages import Step, decode
 from federated_anon.messages import payloads as p
 from nodes.guard import Guard
 from tests.attacks.doors import NONE, aligned_liars, in_pseudonym_order, make_holder, number_table
-from tests.simulator import make_study
+from tests.simulator import Tape, make_study
 
 PEOPLE = 60
 
@@ -68,6 +69,8 @@ def sorted_people(liar):
             break
         answered += 1
         sorter.learn(reply.failing)
+        if len(sorter.same) + len(sorter.other) == PEOPLE:
+            break
     return sorter, answered
 
 
@@ -235,3 +238,37 @@ def test_few_people_and_many_validity_values_unguarded(tmp_path, monkeypatch):
     told, error = solved(liar, income)
     assert told >= FEW
     assert error < 1e-3, "every value of eight people, from numbers about all of them"
+
+
+def told_by_verdicts(folder, people=300):
+    """An honest study with l = 2: who shares one value, by the verdicts, and which, by the values of the final group.
+
+    Share of people whose sensitive value the coordinator knows, and share of those that it knows rightly.
+    """
+    rng = np.random.default_rng(4)
+    ill = rng.choice(["yes", "no"], people)
+    made = number_table(rng.normal(size=people), ill=(Role.SENSITIVE, Kind.CATEGORY, ill))
+    holder = make_holder(folder, "north", made, ["north"])
+    tape = Tape({"north": holder})
+    Driver(STUDY, tape).run()
+    replies = [decode(reply, p.REPLIES).payload for _, reply in tape.replies]
+    asked = [decode(content, p.REQUESTS).payload for _, _, content in tape.requests]
+    final = next(one.groups for one in asked if isinstance(one, p.MakeRelease))
+    values = np.array(next(one for one in replies if isinstance(one, p.Block)).values["ill"].to_pylist())
+    inside = {group: values[np.sort(final) == group] for group in range(final.max() + 1)}
+    known = np.full(people, "", dtype=object)
+    for request, reply in zip(asked, replies, strict=True):
+        for group in np.flatnonzero(reply.failing) if isinstance(reply, p.GroupVerdict) else ():
+            members = np.flatnonzero(request.groups == group)
+            possible = [v for v in ("yes", "no") if (inside[final[members[0]]] == v).sum() >= len(members)]
+            known[members] = possible[0] if len(possible) == 1 else ""
+    told = known != ""
+    truth = in_pseudonym_order(holder, ill)
+    return float(told.mean()), float((known[told] == truth[told]).mean()) if told.any() else 1.0
+
+
+def test_honest_verdicts_tell_the_coordinator_of_groups_of_one_value(tmp_path):
+    """Stated, not prevented: a group that fails l = 2 is known to share one value, and the final group tells which."""
+    told, right = told_by_verdicts(tmp_path)
+    assert 0.05 < told < 0.4
+    assert right == 1.0
