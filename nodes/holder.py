@@ -121,7 +121,8 @@ class DataHolder:
 
     def refuse(self, error: FederatedAnonError) -> bytes:
         """A reply to something that never became a request, recorded like any other refusal."""
-        return self._guard.refuse(b"", error)
+        with self._guard.alone():
+            return self._guard.refuse(b"", error)
 
     def _perform(self, request: Message) -> bytes:
         if request.envelope.step is Step.ENROL:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.flight as flight
 import tomli_w
@@ -23,10 +26,11 @@ from coordinator.credentials import Credentials, load_credentials
 from coordinator.remote import FlightHolders
 from federated_anon.crypto.trial_authority import Issued, TrialAuthority, write_trial
 from federated_anon.demo import write_organisations
-from federated_anon.messages import decode
-from federated_anon.messages.framing import HELLO
-from federated_anon.messages.payloads import REPLIES
+from federated_anon.messages import COORDINATOR, VERSION, Envelope, Message, Step, decode, encode, payloads
+from federated_anon.messages.framing import HELLO, announcement
+from federated_anon.messages.payloads import REPLIES, Enrol, Evaluate, Refused
 from federated_anon.people import organisations
+from federated_anon.study import load_study
 
 HOLDERS = ("hospital", "insurer", "registry")
 UNPINNED = "registry"
@@ -144,9 +148,14 @@ class Region:
         return TrialAuthority(x509.load_pem_x509_certificate((place / "authority.crt").read_bytes()), key)
 
 
-def prepared(folder: Path, **service: Any) -> Region:
+def plain(folder: Path) -> Path:
+    """Three organisations with their data below ``folder``, and their study."""
+    return write_organisations(folder / "data", organisations(PEOPLE, SEED), SEED)
+
+
+def prepared(folder: Path, write: Callable[[Path], Path] = plain, **service: Any) -> Region:
     """Data, settings, certificates and study of three organisations; nothing is started."""
-    written = write_organisations(folder / "data", organisations(PEOPLE, SEED), SEED)
+    written = write(folder)
     write_trial(folder / "certs", "coordinator", HOLDERS, (), 30)
     sites = {name: Site(name, folder / "data" / name / "settings.toml", free_port()) for name in HOLDERS}
     for name, site in sites.items():
@@ -221,6 +230,56 @@ def sent(caller: flight.FlightClient, command: bytes, pieces: list[bytes]) -> An
             reply.append(reader.read_chunk().app_metadata.to_pybytes())
         except StopIteration:
             return decode(b"".join(reply), REPLIES).payload
+
+
+def caller(region: Region, name: str) -> flight.FlightClient:
+    """The true coordinator's client."""
+    trusted = (region.folder / "certs" / "authority.crt").read_bytes()
+    return client(region.sites[name], trusted, region.issued(COORDINATOR))
+
+
+def enrolled(region: Region, name: str) -> flight.FlightClient:
+    """The coordinator's client after the study was accepted, so that refusals have a ledger to stand in."""
+    study, found = load_study(region.study).study, caller(region, name)
+    envelope = Envelope(VERSION, study.digest, Step.ENROL, COORDINATOR, int(time.time() * 1000))
+    request = encode(Message(envelope, Enrol(study.text)))
+    assert not isinstance(sent(found, announcement(request), [request]), Refused)
+    return found
+
+
+def unknown_step(region: Region) -> bytes:
+    envelope = Envelope(VERSION, load_study(region.study).study.digest, Step.EVALUATE, COORDINATOR, 2**50)
+    return encode(Message(envelope, Evaluate())).replace(b"evaluate", b"evilplan")
+
+
+def sample(region: Region, rng: random.Random, may_enrol: bool) -> bytes:
+    """A well-formed request of some step, with a fresh sequence and made-up content."""
+    ints = np.array([rng.randrange(-2, 300) for _ in range(rng.randrange(300))], dtype=np.int32)
+    matrix = np.array([[rng.randrange(50) for _ in range(20)]] * 2, dtype=np.int32)
+    study = load_study(region.study).study
+    choices: list[tuple[Step, Any]] = [
+        (Step.ENROL, payloads.Enrol(study.text)),
+        (Step.MAP, payloads.TrainMap(ints, rng.randrange(-1, 99), rng.randrange(-1, 99), ints)),
+        (Step.COLLABORATE, payloads.Collaborate(rng.randrange(-1, 9), np.array([0.5, np.nan]), matrix)),
+        (Step.CODE, payloads.MakeCode((rng.randbytes(50), b""))),
+        (Step.CONSTRAIN, payloads.CheckGroups(rng.randrange(-1, 9), ints)),
+        (Step.RELEASE, payloads.MakeRelease(ints, ("age", "diagnosis"))),
+        (Step.EVALUATE, payloads.Evaluate()),
+    ]
+    step, payload = rng.choice(choices if may_enrol else choices[1:])
+    return encode(Message(Envelope(VERSION, study.digest, step, COORDINATOR, time.time_ns() // 1000), payload))
+
+
+def fuzzed(region: Region, rng: random.Random, may_enrol: bool = True) -> tuple[bytes, list[bytes]]:
+    """A request as it should be, or with bytes flipped, cut, repeated or made up, its announcement right or wrong."""
+    content = bytearray(sample(region, rng, may_enrol) if rng.random() < 0.8 else rng.randbytes(rng.randrange(2000)))
+    for _ in range(rng.choice([0, 0, 1, 2, 20])):
+        if content:
+            content[rng.randrange(len(content))] = rng.randrange(256)
+    content = content[: rng.randrange(len(content) + 1)] if rng.random() < 0.1 else content
+    content = content * rng.randrange(1, 4) if rng.random() < 0.1 else content
+    said = announcement(bytes(content)) if rng.random() < 0.95 else rng.randbytes(rng.randrange(40))
+    return said, [bytes(content)]
 
 
 class Relay:
