@@ -20,6 +20,7 @@ from federated_anon.ledger import Entry, bytes_sent, verified_entries
 from federated_anon.messages import Step
 from federated_anon.study import Study, load_study
 
+FILES = ("release.parquet", "release.csv", "report.json", "study.toml", "ledger")
 STEPS = (Step.ENROL, Step.ALIGN, Step.CONSTRAIN, Step.RELEASE, Step.EVALUATE)
 EXPOSED = {"open": (Step.MAP, Step.CODE), "sealed": (Step.SEAT, Step.PROPOSE)}
 
@@ -54,6 +55,7 @@ def audited(folder: Path, pins: Mapping[str, str] | None = None) -> Audit:
 
     ``pins`` are identities (hex) known from elsewhere: without them the run is checked against the keys it names.
     """
+    _require_run(folder)
     run = _opened(folder)
     _require_as_written(folder, run)
     if csv_bytes(run.table) != _bytes(folder / "release.csv"):
@@ -75,6 +77,15 @@ def audited(folder: Path, pins: Mapping[str, str] | None = None) -> Audit:
         {name: len(entries) for name, entries in ledgers.items()},
         {name: bytes_sent(entries) for name, entries in ledgers.items()},
     )
+
+
+def _require_run(folder: Path) -> None:
+    """Raise unless ``folder`` has the files that every run has; all that are missing are named."""
+    if not folder.is_dir():
+        raise VerificationFailed(f"'{folder}' {'is not a folder' if folder.exists() else 'does not exist'}")
+    missing = [name for name in FILES if not (folder / name).exists()]
+    if missing:
+        raise VerificationFailed(f"'{folder}' is not a run, or not a whole one: it has no {', '.join(missing)}")
 
 
 def _opened(folder: Path) -> _Run:

@@ -7,8 +7,8 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from federated_anon.folders import temporary_folder
 NAMESPACE = "federated-anon"
 OBJECT_STORE = 512 * 2**20
 LONGEST_BASE = 16  # Characters of a temporary folder under which the paths of Ray's sockets are short enough.
-PATIENCE = 1.0  # Seconds for Ray's processes to end by themselves, then again when asked to.
+PATIENCE = 2.0  # Seconds for Ray's processes to end when asked to.
+MARK = "FEDERATED_ANON_CLUSTER"
 GLANCE = 0.2  # Seconds between looks, so that an interruption is noticed at once.
 
 
@@ -88,7 +89,7 @@ def own_cluster(holders: int) -> Iterator[None]:
     base = tempfile.gettempdir()
     with temporary_folder(base if len(base) <= LONGEST_BASE else "/tmp") as folder:
         try:
-            with own_signals():
+            with own_signals(), marked(folder):
                 start_ray(
                     address="local",
                     num_cpus=max(holders, 2),
@@ -99,9 +100,8 @@ def own_cluster(holders: int) -> Iterator[None]:
                 )
             yield
         finally:
-            started = processes_of(folder)
             ray.shutdown()
-            end(started)
+            end_all(folder)
 
 
 def start_ray(**options: Any) -> None:
@@ -123,25 +123,36 @@ def own_signals() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+@contextmanager
+def marked(folder: Path) -> Iterator[None]:
+    """Processes that start meanwhile, and theirs, bear the folder's name in their environment."""
+    os.environ[MARK] = str(folder)
+    try:
+        yield
+    finally:
+        del os.environ[MARK]
+
+
+def end_all(folder: Path) -> None:
+    """Wait until no process of the cluster in ``folder`` is left: ask those that linger to end, then insist.
+
+    They are looked for by their mark, again and again: a start that is interrupted leaves orphans, and a node on its
+    way out may still start one.
+    """
+    until = time.monotonic() + PATIENCE
+    while processes := processes_of(folder):
+        is_time_up = time.monotonic() > until
+        for process in processes:
+            with suppress(psutil.Error):
+                process.kill() if is_time_up else process.terminate()
+        psutil.wait_procs(processes, timeout=GLANCE)
+
+
 def processes_of(folder: Path) -> list[Any]:
-    """Ray's processes that were started for ``folder``, and their children."""
-    roots = []
-    for child in psutil.Process().children():
-        try:
-            if any(str(folder) in part for part in child.cmdline()):
-                roots += [child, *child.children(recursive=True)]
-        except psutil.Error:
-            continue
-    return roots
-
-
-def end(processes: Sequence[Any]) -> None:
-    """Wait until processes are gone; ask those that linger, then insist."""
-    for insist in (psutil.Process.terminate, psutil.Process.kill):
-        _, alive = psutil.wait_procs(processes, timeout=PATIENCE)
-        for process in alive:
-            try:
-                insist(process)
-            except psutil.Error:
-                continue
-    psutil.wait_procs(processes, timeout=PATIENCE)
+    """All processes that bear the folder's name."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get(MARK) == str(folder):
+                found.append(process)
+    return found

@@ -14,6 +14,7 @@ from federated_anon.ledger import released_partitions
 from federated_anon.policy import require_permitted
 from federated_anon.study import Study, StudyFile
 from nodes.block import PUBLISHED, read_records
+from nodes.guard import keyed_version
 from nodes.service_doctor import examine_service
 from nodes.settings import HolderSettings, load_settings
 
@@ -110,7 +111,7 @@ def _own_findings(settings: HolderSettings) -> Iterator[Finding]:
 def _data(settings: HolderSettings) -> Finding:
     def look() -> str:
         records = read_records(settings)
-        before = released_partitions(settings.ledger, records.version, "partition")
+        before = released_partitions(settings.ledger, keyed_version(settings, records.version), "partition")
         told = "; this version was released before: only the same groups can leave again" if before else ""
         return f"{records.table.num_rows} rows, ids unique, all columns as declared{told}"
 

@@ -94,8 +94,7 @@ class Guard:
         verified_entries(ledger.lines(), study, self._settings.name, self._settings.identity.public)
         self._last = self._last_sequence(study)
         self._ledger = ledger
-        # The ledger is published. A plain digest of the data would let its reader try out values; a keyed one does not.
-        self._data_version = derive(self._settings.identity.secret, "data version", data_version).hex()
+        self._data_version = keyed_version(self._settings, data_version)
 
     def require_unchanged(self, request: Message) -> None:
         """Raise unless this step (and round) was never answered, or answered for the same request."""
@@ -225,6 +224,11 @@ class Guard:
         self._heads[self._ledger.study] = self._ledger.size, entry["hash"]
         if sent:
             self._last = sequence
+
+
+def keyed_version(settings: HolderSettings, data_version: str) -> str:
+    """The name of a data version in the ledger, which is published: a plain digest would let readers try out values."""
+    return derive(settings.identity.secret, "data version", data_version).hex()
 
 
 def _blank(sequence: int) -> dict[str, Any]:

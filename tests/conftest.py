@@ -1,6 +1,7 @@
 """Where outside data lies, and how thorough property tests are."""
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -18,3 +19,13 @@ def shared_data() -> Path:
     if not (SHARED / "data").is_dir():
         pytest.skip("published data sets are not beside this project")
     return SHARED / "data"
+
+
+@pytest.fixture
+def room(tmp_path, monkeypatch) -> Path:
+    """A working folder and a temporary folder, both of which must stay empty."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    return tmp_path / "work"
