@@ -10,7 +10,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,12 +120,12 @@ def released_partitions(folder: Path, data_version: str, kind: str) -> set[str]:
     return found
 
 
-def studies_answered(folder: Path, data_version: str, step: str) -> set[str]:
-    """Studies of this holder that had an answer to ``step`` about ``data_version``."""
+def studies_answered(folder: Path, data_version: str, steps: Collection[str]) -> set[str]:
+    """Studies of this holder that had an answer to one of ``steps`` about ``data_version``."""
     found = set()
     for path in sorted(folder.glob("*.jsonl")):
         entries = [json.loads(line) for line in path.read_text().splitlines()]
-        if any(e["step"] == step and e["sent"] and e["data_version"] == data_version for e in entries):
+        if any(e["step"] in steps and e["sent"] and e["data_version"] == data_version for e in entries):
             found.add(path.stem)
     return found
 

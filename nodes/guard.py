@@ -38,6 +38,8 @@ from nodes.settings import HolderSettings
 
 log = logging.getLogger(__name__)
 NO_STUDY = "0" * 64
+FIRST = frozenset({Step.MAP, Step.SEAT})
+"""The first step of each exposure that is about values."""
 UNRECORDED = frozenset({Code.STORAGE, Code.VERIFICATION})
 """Refusals because of the ledger itself: an entry after a gap would hide the gap."""
 
@@ -105,11 +107,11 @@ class Guard:
                 raise PolicyRefused("this step was answered for another request", Code.CHANGED_REQUEST)
 
     def require_few_studies(self) -> None:
-        """Raise if other studies have had maps of this data version: every study's scalars tell more of it."""
+        """Raise if other studies have begun with this data version: every study's scalars tell more of it."""
         policy = self._settings.policy
         if not policy.one_release_per_data_version or self._ledger is None:
             return
-        others = studies_answered(self._settings.ledger, self._data_version, Step.MAP) - {self._ledger.study}
+        others = studies_answered(self._settings.ledger, self._data_version, FIRST) - {self._ledger.study}
         if len(others) >= policy.most_studies:
             raise PolicyRefused(
                 f"this version of the data has served {len(others)} other studies; new data, or a decision of the "

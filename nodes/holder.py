@@ -261,6 +261,7 @@ class DataHolder:
         """Sealed: the common people take their seats in one group."""
         study, records = self._recall(Study), self._recall(Records)
         rows = common_rows(self._recall(People), request.positions, study, self._settings)
+        self._guard.require_few_studies()
         block = Block.of(records, rows)
         self._remember(block)
         identity = self._settings.identity

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.optimize import least_squares
 
 import nodes.holder
@@ -179,6 +180,20 @@ def test_an_owner_may_allow_more_studies(tmp_path):
         liar = aligned_liars(make_study(["north"], 3, name=f"trial-{number}"), {"north": holder})["north"]
         reply = liar.ask(Step.MAP, p.TrainMap(np.arange(60, dtype=np.int32), 2, 2, NONE))
         assert isinstance(reply, expected)
+
+
+@pytest.mark.parametrize("later", ["open", "sealed"])
+def test_a_sealed_study_counts_as_one_too(tmp_path, later):
+    """Gains are numbers about values as well: they are not told to one study after another."""
+    holder = make_holder(tmp_path, "north", number_table(np.arange(60.0)), ["north"], exposures=["open", "sealed"])
+    people = np.arange(60, dtype=np.int32)
+    for number, exposure in enumerate(["sealed", later]):
+        study = make_study(["north"], 3, name=f"trial-{number}", exposure=exposure)
+        liar = aligned_liars(study, {"north": holder})["north"]
+        sealed = exposure == "sealed"
+        ask = (Step.SEAT, p.Seat(people)) if sealed else (Step.MAP, p.TrainMap(people, 2, 2, NONE))
+        reply = liar.ask(*ask)
+        assert isinstance(reply, p.Refused) == (number == 1)
 
 
 FEW = 8
