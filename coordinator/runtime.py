@@ -12,9 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import ray  # Before psutil, which it brings along.
-
-import psutil  # isort: skip
+import psutil
+import ray
 from ray.exceptions import ActorDiedError, RayActorError
 
 from federated_anon.errors import HolderLate
@@ -150,9 +149,19 @@ def end_all(folder: Path) -> None:
 
 def processes_of(folder: Path) -> list[Any]:
     """All processes that bear the folder's name."""
-    found = []
+    mark, found = f"{MARK}={folder}".encode(), []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if process.environ().get(MARK) == str(folder):
+            if mark in environment_of(process):
                 found.append(process)
     return found
+
+
+def environment_of(process: Any) -> bytes:
+    """A process's environment; read whole where that can be done, since a process that renames itself overwrites
+    the beginning, where a parser stops.
+    """
+    place = Path(f"/proc/{process.pid}/environ")
+    if place.exists():
+        return place.read_bytes()
+    return "\0".join(f"{name}={value}" for name, value in process.environ().items()).encode()

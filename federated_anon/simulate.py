@@ -133,6 +133,7 @@ def simulate(
     with temporary_folder() as folder:
         for name, own in shares.items():
             write_holder(folder / name, name, people.table, own, study, study.seed)
+        del given, people  # From here on the holders read their own files; a large table need not stay in memory.
         return run(study, out, base=folder, runtime=runtime, listen=listen)
 
 
@@ -315,13 +316,14 @@ def holders_of(file: StudyFile, paths: Mapping[str, str], runtime: Runtime, addr
     for name, value in (RAY_MANNERS if address else RAY_MANNERS | RAY_ALONE).items():
         os.environ.setdefault(name, value)
     from coordinator.runtime import joined_cluster, own_cluster
+    from federated_anon.som.parallel import allowed_threads
 
     with joined_cluster(address) if address else own_cluster(len(paths)):
-        yield ray_holders(file, paths)
+        yield ray_holders(file, paths, None if address else allowed_threads())
 
 
-def ray_holders(file: StudyFile, paths: Mapping[str, str]) -> Holders:
-    """Holders as Ray actors, each on the node that its place names."""
+def ray_holders(file: StudyFile, paths: Mapping[str, str], threads: int | None) -> Holders:
+    """Holders as Ray actors, each on the node that its place names; ``threads`` of one study's own machine."""
     from coordinator.runtime import RayHolders
     from nodes.actor import HolderActor
 
@@ -330,5 +332,5 @@ def ray_holders(file: StudyFile, paths: Mapping[str, str]) -> Holders:
         resource = file.deployment[name].resource
         pinned = {"resources": {resource: 0.001}} if resource else {}
         known_as = f"{file.name}-{file.study.digest[:8]}-{name}"
-        actors[name] = cast(Any, HolderActor).options(name=known_as, **pinned).remote(path)
+        actors[name] = cast(Any, HolderActor).options(name=known_as, **pinned).remote(path, threads)
     return RayHolders(actors)
