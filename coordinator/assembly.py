@@ -16,9 +16,10 @@ import pyarrow.csv
 from coordinator.verification import Reached, require_promises
 from federated_anon.arrays import Labels
 from federated_anon.columns import Kind, Role
+from federated_anon.crypto.agreement import derive
+from federated_anon.crypto.pseudonyms import shuffle_within
 from federated_anon.errors import DataRefused, MessageRefused
 from federated_anon.messages.payloads import Block, Enrolled
-from federated_anon.seeds import stream
 from federated_anon.study import Study
 
 
@@ -121,8 +122,12 @@ def _require_distinct(columns: tuple[Published, ...]) -> None:
         raise DataRefused(f"columns that two holders bring under one name: {'; '.join(twice)}; rename or drop one")
 
 
-def assembled(study: Study, roster: Roster, groups: Labels, blocks: Mapping[str, Block]) -> Release:
-    """Join the blocks, shuffle the rows, and check k, l and t on the joined table by independent code."""
+def assembled(study: Study, roster: Roster, groups: Labels, blocks: Mapping[str, Block], secret: bytes) -> Release:
+    """Join the blocks, shuffle the rows, and check k, l and t on the joined table by independent code.
+
+    The holders know each other's order inside groups, so the rows are shuffled once more under the coordinator's own
+    ``secret``: otherwise a holder could tell its partners' sensitive values of its own people.
+    """
     sizes = np.bincount(groups)
     rows = np.repeat(np.arange(len(sizes)), sizes)
     parts = [_expanded(name, blocks[name], rows, len(sizes)) for name in study.holders]
@@ -130,7 +135,7 @@ def assembled(study: Study, roster: Roster, groups: Labels, blocks: Mapping[str,
     names = [column.name for column in roster.columns]
     if set(names) != set(joined):
         raise MessageRefused("the blocks do not hold the columns that were enrolled")
-    order = stream(study.seed, "rows").permutation(len(rows))
+    order = shuffle_within(np.zeros(len(rows), dtype=np.int64), derive(secret, "rows", study.digest))
     table = pa.table({name: joined[name] for name in names}).take(pa.array(order)).combine_chunks()
     reached = require_promises(study, roster, table)
     veiled = {name: blocks[name].veiled for name in study.holders}

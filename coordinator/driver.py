@@ -50,12 +50,13 @@ class Driver:
         study: Study,
         holders: Holders,
         *,
+        secret: bytes,
         listen: Callable[[Progress], None] = silent,
         timeout: float = TIMEOUT,
         checkpoints: Checkpoints | None = None,
         first_sequence: int = 1,
     ) -> None:
-        self._study, self._holders, self._listen = study, holders, listen
+        self._study, self._holders, self._secret, self._listen = study, holders, secret, listen
         self._timeout, self._checkpoints = timeout, checkpoints
         self._sequence = first_sequence
         self._done: list[_Done] = []
@@ -63,7 +64,7 @@ class Driver:
 
     def run(self) -> Outcome:
         """All steps, from the first that no checkpoint has."""
-        course = conduct(self._study)
+        course = conduct(self._study, self._secret)
         ask = next(course)
         while True:
             try:

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -136,6 +137,8 @@ class Link:
             reply = b"".join(_received(self._call, self._holder))
         finally:
             self._call = None
+            with suppress(pa.ArrowException):  # What went wrong was told by the reader; the writer would log it again.
+                writer.close()
         if not reply:
             raise MessageRefused(f"'{self._holder}' hung up on {len(request)} bytes without a reply", Code.OVERSIZED)
         return reply

@@ -48,13 +48,13 @@ class Proposal:
     facts: Callable[[Release, int], Facts]
 
 
-def conduct(study: Study) -> Course[Outcome]:
-    """A whole study, in the exposure that its holders agreed on."""
+def conduct(study: Study, secret: bytes) -> Course[Outcome]:
+    """A whole study, in the exposure that its holders agreed on; ``secret`` is the coordinator's own."""
     roster = yield from enrolled(study)
     overlap = yield from aligned(study, roster)
     form = sealed_proposal if study.exposure == "sealed" else open_proposal
     proposal, merges = yield from constrained(study, (yield from form(study, overlap)))
-    release = yield from released(study, roster, proposal.groups)
+    release = yield from released(study, roster, proposal.groups, secret)
     return (yield from closed(study, roster, release, proposal.facts(release, merges)))
 
 
@@ -125,11 +125,11 @@ def constrained(study: Study, proposal: Proposal) -> Course[tuple[Proposal, int]
     raise GuaranteeBroken(f"l or t was not reached after merging groups {MOST_MERGES} times")
 
 
-def released(study: Study, roster: Roster, groups: Labels) -> Course[Release]:
+def released(study: Study, roster: Roster, groups: Labels, secret: bytes) -> Course[Release]:
     """Representatives and shuffled values from every holder, assembled and verified."""
     requests = {name: MakeRelease(groups.astype(np.int32), roster.published(name)) for name in study.holders}
     blocks = yield Ask(Step.RELEASE, requests)
-    return assembled(study, roster, groups, blocks)
+    return assembled(study, roster, groups, blocks, secret)
 
 
 def closed(study: Study, roster: Roster, release: Release, facts: Facts) -> Course[Outcome]:

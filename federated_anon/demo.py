@@ -19,7 +19,7 @@ from federated_anon.drafts import holder_settings, settings_text, study_text
 from federated_anon.folders import partial_folder
 from federated_anon.people import Organisation, organisations
 from federated_anon.privacy import equivalence_classes
-from federated_anon.simulate import Result, run
+from federated_anon.simulate import COORDINATOR_KEY, Result, run
 
 K, L = 5, 3
 
@@ -69,6 +69,7 @@ def write_organisations(out: Path, found: Sequence[Organisation], seed: int) -> 
         policy = {"smallest_k": K, "exposures": ["open"], "tell_rows": True}
         content = holder_settings(one.name, one.file, one.columns, partners, policy)
         (folder / "settings.toml").write_text(settings_text(content))
+    Identity.for_simulation(seed, "coordinator").save(out / COORDINATOR_KEY)
     study = out / "study.toml"
     study.write_text(study_text(study_content([one.name for one in found], seed)))
     return study

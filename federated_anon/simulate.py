@@ -28,6 +28,8 @@ Runtime = Literal["ray", "in-process"]
 RAY_MANNERS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}
 """Read when Ray is first imported: it reports to nobody, and leaves signals to the program."""
 
+COORDINATOR_KEY = "coordinator.secret"
+
 RAY_ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """A cluster of this machine alone: with this switch Ray listens on loopback, on every system, and nowhere else."""
 
@@ -58,6 +60,7 @@ def run(
 
     ``address`` joins an existing Ray cluster; without it Ray is started on this machine, for this study alone.
     Holders that serve at addresses of their own are reached with the coordinator's folder of ``certificates``.
+    The rows are shuffled under the coordinator's own key, ``coordinator.secret`` beside ``base``, made if absent.
     """
     from federated_anon.errors import HolderRefused
     from federated_anon.folders import require_free
@@ -70,14 +73,14 @@ def run(
         require_free(Path(out))
     if file.addresses:
         with remote_holders(file, certificates) as holders:
-            outcome, received = conducted(file.study, holders, timeout, checkpoints, listen)
+            outcome, received = conducted(file.study, holders, own_secret(home), timeout, checkpoints, listen)
         return finished(outcome, received, time.perf_counter() - started, None if out is None else Path(out))
     paths = settings_paths(file, home)
     if address is None:
         require_ready(file, paths)
     try:
         with holders_of(file, paths, runtime, address) as holders:
-            outcome, received = conducted(file.study, holders, timeout, checkpoints, listen)
+            outcome, received = conducted(file.study, holders, own_secret(home), timeout, checkpoints, listen)
     except HolderRefused as error:
         if address is None:
             explain(error, paths, file.study)
@@ -111,6 +114,7 @@ def simulate(
     ``'*'`` in one of the roles stands for every column not named otherwise. Identities are derived from the seed,
     so the same call gives the same bytes. Further ``settings`` are sections of the study file (``map``, ...).
     """
+    from federated_anon.crypto.signing import Identity
     from federated_anon.deal import Roles
     from federated_anon.drafts import write_holder
     from federated_anon.folders import require_free, temporary_folder
@@ -133,6 +137,7 @@ def simulate(
     with temporary_folder() as folder:
         for name, own in shares.items():
             write_holder(folder / name, name, people.table, own, study, study.seed)
+        Identity.for_simulation(study.seed, "coordinator").save(folder / COORDINATOR_KEY)
         del given, people  # From here on the holders read their own files; a large table need not stay in memory.
         return run(study, out, base=folder, runtime=runtime, listen=listen)
 
@@ -205,6 +210,7 @@ def usable(table: pa.Table, roles: Roles, study: StudyFile, what: str) -> People
 def conducted(
     study: Study,
     holders: Holders,
+    secret: bytes,
     timeout: float,
     checkpoints: Path | str | None,
     listen: Callable[[Progress], None] | None,
@@ -217,6 +223,7 @@ def conducted(
     driver = Driver(
         study,
         holders,
+        secret=secret,
         listen=listen or silent,
         timeout=timeout,
         checkpoints=kept,
@@ -226,6 +233,16 @@ def conducted(
     if kept:
         kept.remove()
     return outcome, sum(driver.bytes_received.values())
+
+
+def own_secret(home: Path) -> bytes:
+    """The coordinator's key in ``home``, made on first use: a study that runs again must give the same bytes."""
+    from federated_anon.crypto.signing import Identity
+
+    place = home / COORDINATOR_KEY
+    if not place.exists():
+        Identity.create().save(place)
+    return Identity.load(place).secret
 
 
 def finished(outcome: Outcome, received: int, seconds: float, out: Path | None) -> Result:

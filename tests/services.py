@@ -6,13 +6,14 @@ import contextlib
 import datetime
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from federated_anon.messages import COORDINATOR, VERSION, Envelope, Message, Ste
 from federated_anon.messages.framing import HELLO, announcement
 from federated_anon.messages.payloads import REPLIES, Enrol, Evaluate, Refused
 from federated_anon.people import organisations
+from federated_anon.simulate import COORDINATOR_KEY
 from federated_anon.study import load_study
 
 HOLDERS = ("hospital", "insurer", "registry")
@@ -55,11 +57,12 @@ class Site:
     name: str
     settings: Path
     port: int
+    host: str = "127.0.0.1"
     process: subprocess.Popen[str] | None = field(default=None)
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def log(self) -> Path:
@@ -148,14 +151,17 @@ class Region:
         return TrialAuthority(x509.load_pem_x509_certificate((place / "authority.crt").read_bytes()), key)
 
 
-def plain(folder: Path) -> Path:
-    """Three organisations with their data below ``folder``, and their study."""
-    return write_organisations(folder / "data", organisations(PEOPLE, SEED), SEED)
+def organised(folder: Path, exposure: str = "open") -> Path:
+    """Three organisations whose policy is this exposure, with their data below ``folder``, and their study."""
+    study = write_organisations(folder / "data", organisations(PEOPLE, SEED), SEED)
+    for path in (study, *(folder / "data" / name / "settings.toml" for name in HOLDERS)):
+        path.write_text(path.read_text().replace('"open"', f'"{exposure}"'))
+    return study
 
 
-def prepared(folder: Path, write: Callable[[Path], Path] = plain, **service: Any) -> Region:
+def prepared(folder: Path, exposure: str = "open", **service: Any) -> Region:
     """Data, settings, certificates and study of three organisations; nothing is started."""
-    written = write(folder)
+    written = organised(folder, exposure)
     write_trial(folder / "certs", "coordinator", HOLDERS, (), 30)
     sites = {name: Site(name, folder / "data" / name / "settings.toml", free_port()) for name in HOLDERS}
     for name, site in sites.items():
@@ -165,6 +171,7 @@ def prepared(folder: Path, write: Callable[[Path], Path] = plain, **service: Any
     for name, site in sites.items():
         text = text.replace(f'settings = "{name}/settings.toml"', f'address = "{site.address}"')
     (folder / "study.toml").write_text(text)
+    shutil.copy(folder / "data" / COORDINATOR_KEY, folder)
     return Region(folder, sites)
 
 
@@ -267,7 +274,7 @@ def sample(region: Region, rng: random.Random, may_enrol: bool) -> bytes:
         (Step.EVALUATE, payloads.Evaluate()),
     ]
     step, payload = rng.choice(choices if may_enrol else choices[1:])
-    return encode(Message(Envelope(VERSION, study.digest, step, COORDINATOR, time.time_ns() // 1000), payload))
+    return encode(Message(Envelope(VERSION, study.digest, step, COORDINATOR, int(time.time() * 1000)), payload))
 
 
 def fuzzed(region: Region, rng: random.Random, may_enrol: bool = True) -> tuple[bytes, list[bytes]]:

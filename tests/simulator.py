@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from coordinator.driver import Driver
+import coordinator.driver
 from coordinator.holders import InProcess
 from coordinator.protocol import Outcome
 from federated_anon.columns import Column, Kind, Role
@@ -25,6 +26,8 @@ from nodes.holder import DataHolder
 from nodes.settings import HolderSettings
 
 NAMES = ("north", "south")
+SECRET = bytes(range(32))
+Driver = functools.partial(coordinator.driver.Driver, secret=SECRET)
 
 
 def make_study(holders: Sequence[str] = NAMES, k: int = 3, **changes: Any) -> Study:

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.audit import audited
-from coordinator.driver import Driver
 from coordinator.folder import write_run
 from federated_anon import simulate
 from federated_anon.columns import Column, Kind, Role
@@ -18,7 +17,7 @@ from federated_anon.errors import Code, VerificationFailed
 from federated_anon.messages import Step, decode
 from federated_anon.messages import payloads as p
 from nodes.holder import DataHolder
-from tests.simulator import LyingCoordinator, Tape, drive, make_holders, make_settings, make_study, make_table
+from tests.simulator import Driver, LyingCoordinator, Tape, drive, make_holders, make_settings, make_study, make_table
 
 STUDY = make_study(exposure="sealed")
 SEALED = {"exposures": ["sealed"]}

@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -17,21 +16,17 @@ from coordinator.checkup import examine_links
 from coordinator.credentials import load_credentials
 from coordinator.remote import FlightHolders
 from federated_anon.crypto.trial_authority import TrialAuthority
-from federated_anon.demo import write_organisations
 from federated_anon.errors import Code, HolderLate, HolderRefused, SettingsRefused
 from federated_anon.ledger import verified_entries
 from federated_anon.messages import COORDINATOR, decode
 from federated_anon.messages.framing import announcement
 from federated_anon.messages.payloads import REPLIES, Refused
-from federated_anon.people import organisations
 from federated_anon.simulate import run
 from federated_anon.study import load_study
 from nodes.settings import load_settings
 from tests.services import (
     COMMAND,
     HOLDERS,
-    PEOPLE,
-    SEED,
     UNPINNED,
     Region,
     Relay,
@@ -42,6 +37,7 @@ from tests.services import (
     fuzzed,
     hello,
     issue,
+    organised,
     prepared,
     sent,
     serving,
@@ -55,8 +51,7 @@ FILES = ("release.parquet", "release.csv", "report.json")
 @pytest.fixture(scope="module")
 def in_process(tmp_path_factory):
     folder = tmp_path_factory.mktemp("in-process")
-    study = write_organisations(folder / "data", organisations(PEOPLE, SEED), SEED)
-    return run(study, folder / "run", runtime="in-process").folder
+    return run(organised(folder), folder / "run", runtime="in-process").folder
 
 
 @pytest.fixture(scope="module")
@@ -80,17 +75,9 @@ def test_three_processes_give_the_same_bytes_as_one(region, in_process, tmp_path
     assert result.summary["bytes_sent"] > 0
 
 
-def sealed(folder: Path) -> Path:
-    """Organisations whose policy is sealed, and their study."""
-    study = write_organisations(folder / "data", organisations(PEOPLE, SEED), SEED)
-    for path in (study, *(folder / "data" / name / "settings.toml" for name in HOLDERS)):
-        path.write_text(path.read_text().replace('"open"', '"sealed"'))
-    return study
-
-
 def test_a_sealed_study_gives_the_same_bytes_though_a_holder_is_killed(tmp_path):
-    run(sealed(tmp_path / "one"), tmp_path / "in-process", runtime="in-process")
-    with serving(prepared(tmp_path / "three", sealed)) as region:
+    run(organised(tmp_path / "one", "sealed"), tmp_path / "in-process", runtime="in-process")
+    with serving(prepared(tmp_path / "three", "sealed")) as region:
         site, kills = region.sites["registry"], []
 
         def listen(progress):

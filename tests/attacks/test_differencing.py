@@ -13,7 +13,6 @@ import nodes.guard
 import nodes.holder
 import nodes.training
 import nodes.veil
-from coordinator.driver import Driver
 from federated_anon.bridges import bridges
 from federated_anon.columns import Kind, Role
 from federated_anon.errors import Code
@@ -25,7 +24,7 @@ from federated_anon.som import BatchSOM, Grid, assign_units
 from nodes.guard import Guard
 from nodes.identity import data_version
 from tests.attacks.doors import NONE, aligned_liars, in_pseudonym_order, make_holder, number_table
-from tests.simulator import Tape, make_study
+from tests.simulator import Driver, Tape, make_study
 
 PEOPLE, K = 60, 5
 

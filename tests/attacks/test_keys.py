@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 
 import nodes.alignment
-from coordinator.driver import Driver
 from federated_anon.columns import Kind, Role
-from federated_anon.crypto.agreement import agreement_key, statement, study_key, unwrap, wrap
+from federated_anon.crypto.agreement import agreement_key, derive, statement, study_key, unwrap, wrap
 from federated_anon.crypto.pseudonyms import pseudonyms, shuffle_within
 from federated_anon.crypto.signing import Identity
 from federated_anon.errors import Code, PolicyRefused
 from federated_anon.messages import Step, decode
 from federated_anon.messages import payloads as p
-from federated_anon.seeds import stream
 from nodes.alignment import People
+from nodes.holder import Released
 from tests.attacks.doors import aligned_liars, make_holder, number_table
-from tests.simulator import LyingCoordinator, Tape, make_holders, make_study
+from tests.simulator import SECRET, Driver, LyingCoordinator, Tape, make_holders, make_study
 
 NAMES = ("north", "south")
 STUDY = make_study(NAMES, 3)
@@ -157,8 +156,12 @@ def test_a_request_of_one_study_is_refused_in_another(tmp_path):
     assert set(codes.values()) == {Code.OTHER_STUDY}
 
 
-def linked_by_a_holder(folder, **policy):
-    """The first holder undoes the shuffle with the holders' key; share of its partner's values put to their owners."""
+def linked_by_a_holder(folder, secret=None, **policy):
+    """Share of a partner's sensitive values that the first holder puts to their owners, and what guessing gives.
+
+    It knows the groups and the order inside them. With the coordinator's secret it knows the place of every row;
+    without, it takes the rows of a group as they come.
+    """
     ill, holders = two_holders(folder, **policy)
     tape = Tape(holders)
     outcome = Driver(STUDY, tape).run()
@@ -167,21 +170,34 @@ def linked_by_a_holder(folder, **policy):
         for who, step, content in tape.requests
         if who == "north" and step is Step.RELEASE
     )
-    north = holders["north"]
-    people = north._recall(People).rows
-    placed = np.empty(PEOPLE, dtype=np.int64)
-    placed[stream(STUDY.seed, "rows").permutation(PEOPLE)] = np.arange(PEOPLE)
+    people = holders["north"]._recall(People).rows
     order = shuffle_within(groups, study_key(Identity.for_simulation(0, "north"), STUDY.digest))
+    own = holders["north"]._recall(Released).representatives.column(0).to_pylist()
+    rows = np.array([own.index(value) for value in outcome.release.table["north_income"].to_pylist()])
+    place = np.argsort(rows, kind="stable")
+    if secret is not None:
+        shuffled = shuffle_within(np.zeros(PEOPLE, dtype=np.int64), derive(secret, "rows", STUDY.digest))
+        place = np.argsort(shuffled)
     released = np.array(outcome.release.table["south_ill"].to_pylist())
-    found = np.empty(PEOPLE, dtype=object)
-    found[people[order]] = released[placed]
-    return float((found == ill["south"]).mean())
+    truth = ill["south"][people[order]]
+    rng = np.random.default_rng(0)
+    drawn = [released[np.lexsort((rng.random(PEOPLE), rows))] == truth for _ in range(200)]
+    return float((released[place] == truth).mean()), float(np.mean(drawn))
 
 
-def test_a_curious_holder_undoes_the_shared_shuffle(tmp_path):
-    """The price of one permutation for all: holders learn each other's sensitive values. Stated, and avoidable."""
-    assert linked_by_a_holder(tmp_path) == 1.0
+def test_a_holder_that_has_the_coordinators_secret_undoes_the_shuffle(tmp_path):
+    """Unguarded: whoever knows both shuffles puts every sensitive value of a partner to its owner."""
+    found, guessing = linked_by_a_holder(tmp_path, secret=SECRET)
+    assert found == 1.0
+    assert guessing < 0.7
 
 
-def test_a_curious_holder_cannot_undo_a_partners_own_shuffle(tmp_path):
-    assert linked_by_a_holder(tmp_path, own_shuffle=True) < 0.7
+@pytest.mark.parametrize("policy", [{}, {"own_shuffle": True}])
+def test_a_curious_holder_links_no_better_than_by_guessing(tmp_path, policy):
+    found, guessing = linked_by_a_holder(tmp_path, **policy)
+    assert abs(found - guessing) < 0.15
+
+
+def test_an_own_shuffle_holds_against_a_holder_that_has_the_secret(tmp_path):
+    found, guessing = linked_by_a_holder(tmp_path, secret=SECRET, own_shuffle=True)
+    assert abs(found - guessing) < 0.15

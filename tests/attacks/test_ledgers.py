@@ -15,7 +15,6 @@ import pytest
 
 import nodes.guard
 import nodes.holder
-from coordinator.driver import Driver
 from federated_anon.columns import Kind, Role
 from federated_anon.errors import Code, StorageFailed
 from federated_anon.ledger import Ledger
@@ -25,7 +24,7 @@ from nodes.guard import Guard
 from nodes.holder import DataHolder
 from nodes.identity import data_version
 from tests.attacks.doors import NONE, aligned_liars, make_holder, number_table
-from tests.simulator import LyingCoordinator, Tape, make_holders, make_study
+from tests.simulator import Driver, LyingCoordinator, Tape, make_holders, make_study
 
 STUDY = make_study(["north"], 3)
 PEOPLE = 30

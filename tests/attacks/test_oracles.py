@@ -7,14 +7,13 @@ import pytest
 from scipy.optimize import least_squares
 
 import nodes.holder
-from coordinator.driver import Driver
 from federated_anon.columns import Kind, Role
 from federated_anon.errors import Code
 from federated_anon.messages import Step, decode
 from federated_anon.messages import payloads as p
 from nodes.guard import Guard
 from tests.attacks.doors import NONE, aligned_liars, in_pseudonym_order, make_holder, number_table
-from tests.simulator import Tape, make_study
+from tests.simulator import Driver, Tape, make_study
 
 PEOPLE = 60
 

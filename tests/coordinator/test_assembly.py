@@ -9,7 +9,7 @@ import pytest
 from coordinator.assembly import assembled, csv_bytes, endorsement, roster_of
 from federated_anon.errors import DataRefused, GuaranteeBroken, MessageRefused
 from federated_anon.messages.payloads import Block, Enrolled
-from tests.simulator import make_study
+from tests.simulator import SECRET, make_study
 
 
 def enrolment(names, roles, kinds=None) -> Enrolled:
@@ -32,7 +32,7 @@ def blocks(a=("u", "v"), b=("x", "y"), s=("p", "q", "p", "q", "q", "p")):
 
 
 def test_honest_blocks_make_a_release():
-    release = assembled(STUDY, ROSTER, GROUPS, blocks())
+    release = assembled(STUDY, ROSTER, GROUPS, blocks(), SECRET)
     assert release.table.column_names == ["a", "b", "s"]
     assert release.reached.k == 3
     assert release.reached.diversity == {"s": 2.0}
@@ -41,18 +41,18 @@ def test_honest_blocks_make_a_release():
 
 
 def test_missing_counts_as_a_value():
-    release = assembled(STUDY, ROSTER, GROUPS, blocks(a=(None, "v")))
+    release = assembled(STUDY, ROSTER, GROUPS, blocks(a=(None, "v")), SECRET)
     assert release.reached.k == 3
 
 
 def test_a_group_without_diversity_is_refused():
     with pytest.raises(GuaranteeBroken, match="l of 's' is 1, promised 2"):
-        assembled(STUDY, ROSTER, GROUPS, blocks(s=("p", "p", "p", "q", "q", "p")))
+        assembled(STUDY, ROSTER, GROUPS, blocks(s=("p", "p", "p", "q", "q", "p")), SECRET)
 
 
 def test_groups_below_k_are_refused():
     with pytest.raises(GuaranteeBroken, match="k is 2, promised 3"):
-        assembled(STUDY, ROSTER, np.array([0, 0, 1, 1, 1, 1]), blocks())
+        assembled(STUDY, ROSTER, np.array([0, 0, 1, 1, 1, 1]), blocks(), SECRET)
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,13 @@ def test_groups_below_k_are_refused():
 )
 def test_a_block_that_does_not_fit_the_groups_is_refused(lie):
     with pytest.raises(MessageRefused, match="does not fit the groups"):
-        assembled(STUDY, ROSTER, GROUPS, blocks(**lie))
+        assembled(STUDY, ROSTER, GROUPS, blocks(**lie), SECRET)
 
 
 def test_a_column_that_was_not_enrolled_is_refused():
     lie = blocks() | {"north": Block(pa.table({"a": ["u", "v"], "z": ["u", "v"]}), pa.table({}), 0)}
     with pytest.raises(MessageRefused, match="enrolled"):
-        assembled(STUDY, ROSTER, GROUPS, lie)
+        assembled(STUDY, ROSTER, GROUPS, lie, SECRET)
 
 
 def test_two_holders_cannot_bring_one_name():

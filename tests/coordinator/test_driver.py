@@ -3,12 +3,11 @@
 import pytest
 
 from coordinator.checkpoints import Checkpoints
-from coordinator.driver import Driver
 from coordinator.holders import InProcess
 from federated_anon.errors import Code, HolderRefused, MessageRefused
 from federated_anon.messages import Step, decode
 from federated_anon.messages.payloads import REQUESTS
-from tests.simulator import drive, make_holders, make_study
+from tests.simulator import Driver, drive, make_holders, make_study
 
 STUDY = make_study()
 

@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 
-from coordinator.driver import Driver
 from federated_anon.columns import Column, Kind, Role
 from federated_anon.crypto.agreement import agreement_key, statement
 from federated_anon.crypto.signing import Identity
@@ -14,7 +13,7 @@ from federated_anon.ledger import Ledger, verified_entries
 from federated_anon.messages import Step, decode
 from federated_anon.messages import payloads as p
 from nodes.holder import DataHolder
-from tests.simulator import LyingCoordinator, Tape, drive, make_holders, make_settings, make_study, make_table
+from tests.simulator import Driver, LyingCoordinator, Tape, drive, make_holders, make_settings, make_study, make_table
 
 STUDY = make_study()
 
