@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 
 from coordinator.verification import Reached, require_promises
 from federated_anon.arrays import Labels
@@ -66,6 +67,12 @@ class Release:
     def csv(self) -> bytes:
         """The table as CSV: the form that is digested, because equal tables give equal bytes."""
         return csv_bytes(self.table)
+
+    def parquet(self) -> bytes:
+        """The table as Parquet."""
+        sink = pa.BufferOutputStream()
+        pyarrow.parquet.write_table(self.table, sink)
+        return sink.getvalue().to_pybytes()
 
     def endorsement(self, report: Mapping[str, Any]) -> bytes:
         """What every holder signs: SHA-256 over study, columns, table and report."""

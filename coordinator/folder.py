@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pyarrow.parquet
-
 from coordinator.protocol import Outcome
 from federated_anon.folders import partial_folder
 
@@ -14,7 +12,7 @@ from federated_anon.folders import partial_folder
 def write_run(place: Path, outcome: Outcome) -> None:
     """Release, report data, resolved study and ledgers, all or nothing."""
     with partial_folder(place) as folder:
-        pyarrow.parquet.write_table(outcome.release.table, folder / "release.parquet")
+        (folder / "release.parquet").write_bytes(outcome.release.parquet())
         (folder / "release.csv").write_bytes(outcome.release.csv())
         (folder / "report.json").write_text(json.dumps(outcome.report, indent=2, sort_keys=True) + "\n")
         (folder / "study.toml").write_text(outcome.release.study.to_toml())

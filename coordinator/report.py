@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -72,6 +73,7 @@ def report_of(
         "exposure": study.exposure,
         "caveats": list(facts.caveats),
         "records": release.table.num_rows,
+        "parquet_sha256": hashlib.sha256(release.parquet()).hexdigest(),
         "groups": release.groups,
         "k": study.privacy.k,
         "k_reached": release.reached.k,

@@ -23,7 +23,7 @@ NAMESPACE = "federated-anon"
 OBJECT_STORE = 512 * 2**20
 LONGEST_BASE = 16  # Characters of a temporary folder under which the paths of Ray's sockets are short enough.
 PATIENCE = 2.0  # Seconds for Ray's processes to end when asked to.
-MARK = "FEDERATED_ANON_CLUSTER"
+MARK = "federated_anon_cluster"  # In small letters, so that it stands late in a sorted environment.
 GLANCE = 0.2  # Seconds between looks, so that an interruption is noticed at once.
 
 
@@ -158,9 +158,7 @@ def processes_of(folder: Path) -> list[Any]:
 
 
 def environment_of(process: Any) -> bytes:
-    """A process's environment; read whole where that can be done, since a process that renames itself overwrites
-    the beginning, where a parser stops.
-    """
+    """A process's environment, as it stands: one that renames itself overwrites the beginning, where parsers stop."""
     place = Path(f"/proc/{process.pid}/environ")
     if place.exists():
         return place.read_bytes()

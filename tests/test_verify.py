@@ -1,5 +1,6 @@
 """``verify`` finds whatever was touched in a finished run, from its files alone."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -97,6 +98,8 @@ def test_two_shuffled_sensitive_values_in_both_files(copy):
     table = pyarrow.parquet.read_table(copy / "release.parquet")
     table = table.take(pa.array([1, 0, *range(2, table.num_rows)]))
     pyarrow.parquet.write_table(table, copy / "release.parquet")
+    told = hashlib.sha256((copy / "release.parquet").read_bytes()).hexdigest()
+    write_report(copy, json.loads((copy / "report.json").read_text()) | {"parquet_sha256": told})
     (copy / "release.csv").write_bytes(csv_bytes(table))
     require_found(command("verify", copy, "--json"), "not what this holder signed")
 
