@@ -112,7 +112,7 @@ def test_a_holder_that_is_killed_and_started_again_changes_nothing(region, in_pr
 @pytest.mark.parametrize("harm", ["cut", "stall"])
 def test_a_network_that_fails_changes_nothing(region, in_process, tmp_path, harm, caplog):
     relay = Relay(region.sites["insurer"].port)
-    study, harms = tmp_path / "study.toml", []
+    study, harms = region.folder / f"{harm}.toml", []  # Beside the coordinator's own secret, as the first one is.
     study.write_text(region.study.read_text().replace(region.sites["insurer"].address, f"127.0.0.1:{relay.port}"))
 
     def listen(progress):
