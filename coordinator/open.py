@@ -19,6 +19,7 @@ from federated_anon.som import Grid, link_strength, match_units
 from federated_anon.study import Study
 
 NONE = np.zeros(0, dtype=np.int32)
+MOST_MATCHED = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class Maps:
 def mapped(study: Study, overlap: Overlap) -> Course[Maps]:
     """Local maps, and as many rounds of collaboration as keep at least one candidate."""
     maps = yield from trained(study, overlap)
-    for number in range(study.rounds if len(study.holders) > 1 else 0):
+    can_agree = len(study.holders) > 1 and (study.align != "match" or is_matchable(maps.grid))
+    for number in range(study.rounds if can_agree else 0):
         maps, kept = yield from collaborated(study, maps, number)
         if not kept:
             break
@@ -49,15 +51,20 @@ def trained(study: Study, overlap: Overlap) -> Course[Maps]:
     def request(name: str, units: Labels) -> TrainMap:
         return TrainMap(overlap.positions[name], grid.rows, grid.cols, units)
 
-    if study.collaboration.align != "lead" or not rest:
+    if study.align != "lead" or not rest:
         replies = dict((yield Ask(Step.MAP, {name: request(name, NONE) for name in study.holders})))
     else:
         replies = dict((yield Ask(Step.MAP, {lead: request(lead, NONE)})))
         replies |= yield Ask(Step.MAP, {name: request(name, replies[lead].units) for name in rest})
     maps = maps_of(study, grid, replies, overlap.records)
-    if study.collaboration.align == "match" and rest and study.rounds:
+    if study.align == "match" and rest and study.rounds and is_matchable(grid):
         maps = yield from matched_maps(study, maps)
     return maps
+
+
+def is_matchable(grid: Grid) -> bool:
+    """Matching looks at all pairs of units; maps that are too large for it stay as they are, and do not agree."""
+    return grid.units <= MOST_MATCHED
 
 
 def grid_of(study: Study, records: int) -> Grid:

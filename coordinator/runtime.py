@@ -99,8 +99,9 @@ def own_cluster(holders: int) -> Iterator[None]:
                 )
             yield
         finally:
+            known = processes_of(folder)
             ray.shutdown()
-            end_all(folder)
+            end_all(folder, known)
 
 
 def start_ray(**options: Any) -> None:
@@ -132,28 +133,37 @@ def marked(folder: Path) -> Iterator[None]:
         del os.environ[MARK]
 
 
-def end_all(folder: Path) -> None:
+def end_all(folder: Path, known: list[Any]) -> None:
     """Wait until no process of the cluster in ``folder`` is left: ask those that linger to end, then insist.
 
-    They are looked for by their mark, again and again: a start that is interrupted leaves orphans, and a node on its
-    way out may still start one.
+    They are looked for by their mark until two looks in a row find none: a start that is interrupted leaves orphans,
+    a node on its way out may still start one, and a process that is just starting shows no environment.
     """
-    until = time.monotonic() + PATIENCE
-    while processes := processes_of(folder):
-        is_time_up = time.monotonic() > until
+    until, looks = time.monotonic() + PATIENCE, 2
+    while looks and time.monotonic() < until + PATIENCE:
+        processes = {*processes_of(folder), *(process for process in known if is_alive(process))}
         for process in processes:
             with suppress(psutil.Error):
-                process.kill() if is_time_up else process.terminate()
-        psutil.wait_procs(processes, timeout=GLANCE)
+                process.terminate() if time.monotonic() < until else process.kill()
+        psutil.wait_procs(processes, timeout=GLANCE) if processes else time.sleep(GLANCE)
+        looks = 2 if processes else looks - 1
+
+
+def is_alive(process: Any) -> bool:
+    """Whether a process is at work still: the dead whose parent has not asked after them are not."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def processes_of(folder: Path) -> list[Any]:
-    """All processes that bear the folder's name."""
+    """All processes that bear the folder's name, and their children."""
     mark, found = f"{MARK}={folder}".encode(), []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if mark in environment_of(process):
-                found.append(process)
+                found += [process, *process.children(recursive=True)]
     return found
 
 

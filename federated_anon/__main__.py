@@ -3,7 +3,7 @@
 import os
 import sys
 
-from federated_anon.interruption import INTERRUPTION
+from federated_anon.interruption import EXIT_CODE, INTERRUPTION
 
 
 def main() -> None:
@@ -14,7 +14,7 @@ def main() -> None:
 
     code = guarded(command_line)
     INTERRUPTION.retire()
-    if INTERRUPTION.came:
+    if code == EXIT_CODE:
         leave(code)
     sys.exit(code)
 

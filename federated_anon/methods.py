@@ -21,16 +21,18 @@ class Preset:
     cells: bool
     side_information: bool
     rounds: int
+    align: str
     grouping: Grouping
     caveat: str = ""
 
 
 PRESETS: dict[str, Preset] = {
-    "best": Preset(cells=True, side_information=True, rounds=1, grouping=Grouping.SEARCH),
+    "best": Preset(cells=True, side_information=True, rounds=1, align="match", grouping=Grouping.SEARCH),
     "k-tca": Preset(
         cells=False,
         side_information=False,
         rounds=3,
+        align="lead",
         grouping=Grouping.GLOBAL_MAP,
         caveat=(
             "k-TCA as published promises no k: its groups are the units of a global map, whatever their size. "
@@ -41,6 +43,7 @@ PRESETS: dict[str, Preset] = {
         cells=False,
         side_information=False,
         rounds=3,
+        align="lead",
         grouping=Grouping.CONSTRAINED_MAP,
         caveat=(
             "C-TCA as published lets mixture codes leave a holder; they give back the exact record, so only unit "

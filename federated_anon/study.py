@@ -55,7 +55,7 @@ class Collaboration(Section):
     rounds: int | None = Field(default=None, ge=0, le=50)
     strength: float = Field(default=1.0, gt=0, le=10)
     radius: float = Field(default=1.0, gt=0, le=50)
-    align: Literal["lead", "match", "none"] = "lead"
+    align: Literal["lead", "match", "none"] | None = None
     side_information: bool | None = None
     cells: bool | None = None
 
@@ -97,6 +97,11 @@ class Study(Section):
         """Rounds of gated agreement: the study's own number, or the method's."""
         chosen = self.collaboration.rounds
         return self.preset.rounds if chosen is None else chosen
+
+    @property
+    def align(self) -> str:
+        """How maps are aligned: as the study says, or as the method does."""
+        return self.collaboration.align or self.preset.align
 
     @property
     def uses_side_information(self) -> bool:
