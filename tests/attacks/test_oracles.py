@@ -170,7 +170,7 @@ def test_many_studies_on_one_version_of_the_data(tmp_path):
 
 def test_many_studies_on_one_version_of_the_data_unguarded(tmp_path, monkeypatch):
     monkeypatch.setattr(Guard, "require_few_studies", lambda self: None)
-    assert len(studies_answered(tmp_path, 8)) >= 4
+    assert len(studies_answered(tmp_path, 8)) >= 2
 
 
 def test_an_owner_may_allow_more_studies(tmp_path):
