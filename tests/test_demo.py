@@ -65,7 +65,7 @@ def test_the_demo_shows_what_was_lost_what_risk_is_left_and_who_learned_what(sho
 
 
 def test_what_the_demo_wrote_is_healthy_verified_and_repeatable(shown):
-    assert sorted(os.listdir("demo")) == ["hospital", "insurer", "registry", "run", "study.toml"]
+    assert {"hospital", "insurer", "registry", "run", "study.toml"} <= set(os.listdir("demo"))
     found = audited(Path("demo/run"))
     assert found.reached.k >= demo.K
     assert min(found.reached.diversity.values()) >= demo.L

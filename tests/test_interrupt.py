@@ -11,7 +11,6 @@ import uuid
 from functools import partial
 from pathlib import Path
 
-import pyarrow.parquet
 import pytest
 
 from federated_anon import simulate
@@ -49,18 +48,21 @@ def test_ctrl_c_at_each_step_leaves_nothing(exposure, table, room, capsys):
         assert os.listdir(tempfile.gettempdir()) == []
 
 
-def test_ctrl_c_while_the_run_is_written_leaves_nothing(table, room, monkeypatch):
-    write_table = pyarrow.parquet.write_table
+@pytest.mark.parametrize("name", ["release.parquet", "release.csv"])
+def test_ctrl_c_while_the_run_is_written_leaves_nothing(name, table, room, monkeypatch):
+    write_bytes, seen = Path.write_bytes, []
 
-    def interrupted(content, where, **options):
-        write_table(content, where, **options)
-        if Path(str(where)).name == "release.parquet":
-            assert any(name.startswith(".run-") for name in os.listdir(room))
+    def interrupted(path: Path, content: bytes) -> int:
+        count = write_bytes(path, content)
+        if path.name == name:
+            seen.extend(os.listdir(room))
             signal.raise_signal(signal.SIGINT)
+        return count
 
-    monkeypatch.setattr(pyarrow.parquet, "write_table", interrupted)
+    monkeypatch.setattr(Path, "write_bytes", interrupted)
     answer = command("simulate", table, *ROLES, "--runtime", "in-process", "--out", "run", "--json")
     assert (answer.code, answer.out, answer.err) == (130, "", TOLD)
+    assert [place[:5] for place in seen] == [".run-"], "it was under way, under another name"
     assert os.listdir(room) == []
 
 
