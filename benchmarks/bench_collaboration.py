@@ -28,7 +28,7 @@ TABLES = (
     *("census", "tarragona", "eia", "ecoli", "glass", "wine", "yeast", "waveform", "pageblocks"),
     *("spambase", "satimage", "electricalgrid"),
 )
-HOLDERS, K, ROUNDS, RADIUS = 3, 5, 3, 1.0
+HOLDERS, K, ROUNDS, RADIUS = 3, 5, 3, 0.7
 SEEDS = (0, 1)
 SHAPES = {"8": Grid(2, 4), "16": Grid(4, 4)}
 BUDGET = 20.0

@@ -54,7 +54,7 @@ class Collaboration(Section):
 
     rounds: int | None = Field(default=None, ge=0, le=50)
     strength: float = Field(default=1.0, gt=0, le=10)
-    radius: float = Field(default=1.0, gt=0, le=50)
+    radius: float = Field(default=0.7, gt=0, le=50)
     align: Literal["lead", "match", "none"] | None = None
     side_information: bool | None = None
     cells: bool | None = None
