@@ -104,6 +104,9 @@ def roster_of(study: Study, replies: Mapping[str, Enrolled]) -> Roster:
     _require_distinct(columns)
     if not any(column.role is Role.QUASI for column in columns):
         raise DataRefused("no holder brings a quasi-identifier: there is nothing to anonymise")
+    promised = study.privacy.l is not None or study.privacy.t is not None
+    if promised and not any(column.role is Role.SENSITIVE for column in columns):
+        raise DataRefused("l and t are about sensitive columns, and no holder brings one: declare one, or drop l and t")
     return Roster(
         tuple(reply.identity for reply in ordered),
         tuple(reply.agreement for reply in ordered),

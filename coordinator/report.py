@@ -66,12 +66,13 @@ def report_of(
 ) -> dict[str, Any]:
     """Everything the report says, as plain data; the same study on the same data gives the same bytes."""
     identities = dict(zip(study.holders, roster.identities, strict=True))
+    columns = column_losses(release, losses)
     return {
         "study": study.digest,
         "name": study.name,
         "method": study.method,
         "exposure": study.exposure,
-        "caveats": list(facts.caveats),
+        "caveats": [*facts.caveats, *beyond_all(columns)],
         "records": release.table.num_rows,
         "parquet_sha256": hashlib.sha256(release.parquet()).hexdigest(),
         "groups": release.groups,
@@ -80,7 +81,7 @@ def report_of(
         "diversity_reached": release.reached.diversity,
         "closeness_reached": release.reached.closeness,
         "information_loss_percent": information_loss(losses),
-        "columns": column_losses(release, losses),
+        "columns": columns,
         "grouping": facts.grouping,
         "merging_rounds": facts.merging_rounds,
         "coordinator_view_linkage": facts.coordinator_view_linkage,
@@ -89,6 +90,15 @@ def report_of(
         "seed": study.seed,
         "software": version("federated-anon"),
     }
+
+
+def beyond_all(columns: list[dict[str, Any]]) -> list[str]:
+    """A word on columns that lost more than all of their variance, which looks like a mistake and is none."""
+    names = [c["name"] for c in columns if (c["information_loss_percent"] or 0.0) > 100]
+    told = (
+        "the most frequent value of a group is published, and it can lie farther from the others than their mean would"
+    )
+    return [f"More than 100 % lost ({', '.join(names)}): {told}."] if names else []
 
 
 def information_loss(losses: Mapping[str, Evaluated]) -> float:

@@ -100,6 +100,7 @@ def tell(result: Result) -> None:
     """Three tables: what was lost, what risk is left, who learned what."""
     screen = console.screen()
     screen.print(lost(result.report))
+    console.say(*(f"Note: {caveat}" for caveat in result.report["caveats"]))
     screen.print(console.pairs("What risk is left", risks(result)))
     screen.print(console.grid("Who learned what", ("party", "learned"), learned(result)))
 

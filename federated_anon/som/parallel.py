@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -39,6 +39,8 @@ def _controller() -> ThreadpoolController:
 def single_blas_thread() -> Iterator[None]:
     """Keep BLAS on one thread; the limit falls when the last of several overlapping users leaves."""
     with _gate:
+        if not _limits:
+            _take_control()
         _limits.append(_controller().limit(limits=1) if not _limits else None)
     try:
         yield
@@ -47,7 +49,14 @@ def single_blas_thread() -> Iterator[None]:
             last = _limits[0] if len(_limits) == 1 else None
             _limits.pop()
             if last is not None:
+                _take_control()
                 last.restore_original_limits()
+
+
+def _take_control() -> None:
+    """Newer threadpoolctl obeys the first thread that ever set a limit, and no other; here any thread may."""
+    if clear := getattr(OpenBLASController, "clear_controlling_thread", None):
+        clear(force=True)
 
 
 def map_chunks(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

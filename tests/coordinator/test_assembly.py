@@ -84,6 +84,11 @@ def test_a_study_without_quasi_identifiers_is_refused():
         roster_of(STUDY, {"north": enrolment(["a"], ["keep"]), "south": enrolment(["b"], [SENSITIVE])})
 
 
+def test_a_promise_about_sensitive_columns_needs_one():
+    with pytest.raises(DataRefused, match="declare one, or drop l and t"):
+        roster_of(STUDY, {"north": enrolment(["a"], [QUASI]), "south": enrolment(["b"], [QUASI])})
+
+
 @pytest.mark.parametrize("field", ["roles", "kinds", "levels"])
 def test_an_enrolment_that_cannot_be_understood_is_refused(field):
     odd = dataclasses.replace(enrolment(["a"], [QUASI]), **{field: ("{",)})
