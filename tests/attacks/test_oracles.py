@@ -196,7 +196,7 @@ def test_a_sealed_study_counts_as_one_too(tmp_path, later):
 
 
 FEW = 8
-FEW_STUDY = make_study(["north"], 3, collaboration={"rounds": 20, "side_information": False})
+FEW_STUDY = make_study(["north"], 3, collaboration={"rounds": 20, "radius": 1.0, "side_information": False})
 KERNEL = np.exp(-np.array([[0.0, 1.0], [1.0, 0.0]]))
 
 
