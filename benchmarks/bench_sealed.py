@@ -1,84 +1,94 @@
-"""Sealed splitting: time and bytes of all holders together on large tables, and loss against MDAV on published ones.
-
-    python benchmarks/bench_sealed.py --records 100000 1000000
-    python benchmarks/bench_sealed.py --data FOLDER
+"""Sealed splitting alone: time and bytes of all holders together on large tables, and loss against MDAV.
 
 Seconds are those of three holders and the coordinator's part, one after another in one process.
 """
 
+from __future__ import annotations
+
 import argparse
-import csv
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow.csv
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.reporting import page, table
+from benchmarks.tables import SHARED, population
+from federated_anon.arrays import Points
 from federated_anon.microaggregation import MDAV, information_loss
 from federated_anon.sealed import joint_classes, sealed_groups
 
 TABLES = ("census", "tarragona", "eia", "yeast")
-SEEDS = (1, 2, 3)
+SEEDS, K, KS = (1, 2, 3), 5, (3, 5, 10)
 
 
-def mixture(records: int, columns: int = 30, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    hidden = rng.standard_normal((records, 6)) + 2 * rng.standard_normal((20, 6))[rng.integers(0, 20, records)]
-    table = hidden @ rng.standard_normal((6, columns)) + rng.standard_normal((records, columns))
-    return (table - table.mean(axis=0)) / table.std(axis=0)
+def published(name: str) -> Points | None:
+    """A published table, standardised, without its label; nothing where it is absent."""
+    path = SHARED / "data" / f"{name}.csv"
+    if not path.exists():
+        return None
+    content = pyarrow.csv.read_csv(path)
+    kept = [content[c].to_numpy().astype(float) for c in content.column_names if c != "label"]
+    points = np.column_stack(kept)
+    return (points - points.mean(axis=0)) / points.std(axis=0)
 
 
-def published(path: Path) -> np.ndarray:
-    with path.open() as file:
-        head, *rows = csv.reader(file)
-    kept = [place for place, name in enumerate(head) if name != "label"]
-    table = np.array([[float(row[place]) for place in kept] for row in rows])
-    table = table[:, table.std(axis=0) > 0]
-    return (table - table.mean(axis=0)) / table.std(axis=0)
+def dealt(points: Points, seed: int) -> list[Points]:
+    """Columns dealt at random to three holders."""
+    parts = np.array_split(np.random.default_rng(seed).permutation(points.shape[1]), 3)
+    return [points[:, part] for part in parts]
 
 
-def dealt(table: np.ndarray, seed: int) -> list[np.ndarray]:
-    parts = np.array_split(np.random.default_rng(seed).permutation(table.shape[1]), 3)
-    return [table[:, part] for part in parts]
-
-
-def measure_size(records: int, k: int) -> None:
-    table = mixture(records)
-    start, cpu = time.perf_counter(), time.process_time()
-    found = sealed_groups(np.array_split(table, 3, axis=1), k, SEEDS)
-    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    sent, levels = found.transcript.size, found.transcript.levels
-    relayed = 2 * sum(len(bits) for level in levels for bits in level.bits)
+def size_row(records: int) -> tuple[object, ...]:
+    """Time, levels and bytes at one size."""
+    points = population(records, 30)
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = sealed_groups(dealt(points, 0), K, SEEDS)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     smallest = int(np.bincount(joint_classes(found.transcript)).min())
-    loss = information_loss(table, found.labels)
-    print(
-        f"{records} x 30, k={k}: {seconds:.1f} s ({cpu:.1f} s of processor), {len(levels)} levels, "
-        f"{sent / 1e6:.2f} MB sent by holders, {relayed / 1e6:.2f} MB relayed, "
-        f"loss {loss:.3f}, smallest class {smallest}",
-        flush=True,
+    sent = found.transcript.size / 2**20
+    return (
+        f"{records:,}",
+        wall,
+        cpu,
+        len(found.transcript.levels),
+        sent,
+        information_loss(points, found.labels),
+        smallest,
     )
 
 
-def measure_loss(folder: Path) -> None:
-    for name in TABLES:
-        table = published(folder / f"{name}.csv")
-        ratios = []
-        for k in (3, 5, 10):
-            losses = [information_loss(table, sealed_groups(dealt(table, s), k, SEEDS).labels) for s in range(5)]
-            ratios.append(float(np.mean(losses)) / information_loss(table, MDAV(k).fit(table).labels_))
-        print(f"{name}: {' / '.join(f'{ratio:.3f}' for ratio in ratios)} of MDAV at k = 3 / 5 / 10", flush=True)
+def loss_row(name: str, points: Points) -> tuple[object, ...]:
+    """Mean ratio to MDAV over five deals, at each k."""
+    ratios = []
+    for k in KS:
+        losses = [information_loss(points, sealed_groups(dealt(points, s), k, SEEDS).labels) for s in range(5)]
+        ratios.append(float(np.mean(losses)) / information_loss(points, MDAV(k).fit(points).labels_))
+    return name, *ratios
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, nargs="*", default=[])
-    parser.add_argument("--k", type=int, default=5)
-    parser.add_argument("--data", type=Path)
+    """All sizes, and all published tables that are there."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--records", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
     chosen = parser.parse_args()
-    sealed_groups(np.array_split(mixture(200), 3, axis=1), chosen.k, SEEDS)
-    for records in chosen.records:
-        measure_size(records, chosen.k)
-    if chosen.data:
-        measure_loss(chosen.data)
+    sealed_groups(dealt(population(200, 30), 0), K, SEEDS)
+    head = (
+        "records",
+        "s",
+        "s of processor",
+        "levels",
+        "MB sent by holders",
+        "loss, %",
+        "smallest class of the transcript",
+    )
+    sizes = table(head, [size_row(records) for records in chosen.records])
+    present = {name: points for name in TABLES if (points := published(name)) is not None}
+    ratios = [loss_row(name, points) for name, points in present.items()]
+    losses = table(("table", *(f"loss / MDAV, k={k}" for k in KS)), ratios)
+    page("sealed", f"Sealed splitting, three holders, 30 columns, k={K}", [sizes, losses])
 
 
 if __name__ == "__main__":

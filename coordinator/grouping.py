@@ -14,12 +14,18 @@ from federated_anon.errors import MessageRefused
 from federated_anon.messages.payloads import Coded, Corrected
 from federated_anon.methods import Grouping
 from federated_anon.microaggregation import best_groups, merge_small_units, split_large_groups
+from federated_anon.microaggregation.best import Route
 from federated_anon.privacy import smallest_class
 from federated_anon.seeds import stream, stream_seed
 from federated_anon.side import Code, Correction, rebuild
 from federated_anon.som import BatchSOM, Grid
 from federated_anon.som.validity import group_centres
 from federated_anon.study import Study
+
+ROUTES = {
+    Route.SEARCH: "search over the whole table",
+    Route.BLOCKS: "search in blocks of neighbouring records, because the table is large",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ def grouped(study: Study, codes: Mapping[str, Coded], corrections: Mapping[str, 
     points = joined_points(study, codes, corrections)
     if study.preset.grouping is Grouping.SEARCH:
         found = best_groups(points, study.privacy.k, stream_seed(study.seed, "groups"))
-        return Grouped(found.labels, points, found.route, smallest_class(found.labels))
+        return Grouped(found.labels, points, ROUTES[found.route], smallest_class(found.labels))
     return global_map_groups(study, points)
 
 

@@ -42,6 +42,7 @@ def summary_rows(result: Result) -> dict[str, Any]:
         **reached,
         "information lost": f"{summary['information_loss_percent']:.2f} %",
         "method, exposure": f"{summary['method']}, {summary['exposure']}",
+        "groups found by": result.report["grouping"],
         "sent by holders": console.size(summary["bytes_sent"]),
         "time": f"{summary['seconds']} s",
         "run": summary["run"] or "not written",
