@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from federated_anon.columns import Kind, Role
+from federated_anon.columns import UNORDERED, Kind, Role
 from federated_anon.errors import GuaranteeBroken
 from federated_anon.privacy import (
     closeness,
@@ -17,8 +17,6 @@ from federated_anon.privacy import (
     smallest_class,
 )
 from federated_anon.study import Privacy, Study
-
-UNORDERED = frozenset({Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT})
 
 
 class PublishedColumn(Protocol):

@@ -50,6 +50,9 @@ class Kind(StrEnum):
 NUMERIC = frozenset({Kind.NUMBER, Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP})
 """Kinds whose values have a mean."""
 
+UNORDERED = frozenset({Kind.BOOLEAN, Kind.CATEGORY, Kind.TEXT})
+"""Kinds whose values have no order."""
+
 LEVELLED = frozenset({Kind.ORDERED, Kind.CATEGORY})
 """Kinds that may declare their levels."""
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from federated_anon.arrays import Labels, Points
-from federated_anon.columns import Column, Kind, Role
+from federated_anon.columns import UNORDERED, Column, Role
 from federated_anon.encoding import Encoding
 from federated_anon.errors import DataRefused
 from federated_anon.privacy import closeness, distinct_diversity, entropy_diversity
@@ -18,7 +18,6 @@ from nodes.settings import HolderSettings
 from nodes.source import data_version, normalise_ids, read_declared, require_unique
 
 PUBLISHED = frozenset({Role.QUASI, Role.SENSITIVE, Role.KEEP})
-UNORDERED = frozenset({Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT})
 
 
 @dataclass(frozen=True, slots=True)
