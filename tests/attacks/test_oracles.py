@@ -153,12 +153,12 @@ def test_one_round_asked_twelve_times_unguarded(tmp_path, monkeypatch):
 
 
 def studies_answered(folder, count):
-    """The same data asked for its map by many studies that differ in name alone; distinct validity values."""
+    """The same data asked for its map by many studies, on other grids; distinct validity values."""
     values = set()
     for number in range(count):
         study = make_study(["north"], 3, name=f"trial-{number}", seed=number)
         lead = np.random.default_rng(number).integers(0, 9, PEOPLE).astype(np.int32)
-        liar, _, _ = led(folder, study, grid=(3, 3), lead=lead)
+        liar, _, _ = led(folder, study, grid=(3, 3 + number % 4), lead=lead)
         if isinstance(liar.map, p.Mapped):
             values.add(round(liar.map.davies_bouldin, 9))
     return values
@@ -170,7 +170,7 @@ def test_many_studies_on_one_version_of_the_data(tmp_path):
 
 def test_many_studies_on_one_version_of_the_data_unguarded(tmp_path, monkeypatch):
     monkeypatch.setattr(Guard, "require_few_studies", lambda self: None)
-    assert len(studies_answered(tmp_path, 8)) >= 2
+    assert len(studies_answered(tmp_path, 8)) >= 4
 
 
 def test_an_owner_may_allow_more_studies(tmp_path):
