@@ -13,8 +13,20 @@ from federated_anon.arrays import Labels, Points
 from federated_anon.errors import MessageRefused
 from federated_anon.messages.payloads import Coded, Corrected
 from federated_anon.methods import Grouping
-from federated_anon.microaggregation import best_groups, merge_small_units, split_large_groups
-from federated_anon.microaggregation.best import Route
+from federated_anon.microaggregation import (
+    HAC,
+    MDAV,
+    TFRP,
+    Blocked,
+    KMeansMicroaggregation,
+    MaximumDistance,
+    Microaggregation,
+    VariableMDAV,
+    best_groups,
+    merge_small_units,
+    split_large_groups,
+)
+from federated_anon.microaggregation.best import LARGE, Route
 from federated_anon.privacy import smallest_class
 from federated_anon.seeds import stream, stream_seed
 from federated_anon.side import Code, Correction, rebuild
@@ -26,6 +38,19 @@ ROUTES = {
     Route.SEARCH: "search over the whole table",
     Route.BLOCKS: "search in blocks of neighbouring records, because the table is large",
 }
+
+TEXTBOOK: Mapping[Grouping, type[Microaggregation]] = {
+    Grouping.MDAV: MDAV,
+    Grouping.VARIABLE_MDAV: VariableMDAV,
+    Grouping.MAXIMUM_DISTANCE: MaximumDistance,
+    Grouping.TFRP: TFRP,
+    Grouping.HAC: HAC,
+    Grouping.KMEANS: KMeansMicroaggregation,
+}
+"""Groupings from the literature, run on the joined codes as they stand there."""
+
+LARGE_HAC = 4_000
+"""Records from which hierarchical clustering takes long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +69,8 @@ def grouped(study: Study, codes: Mapping[str, Coded], corrections: Mapping[str, 
     if study.preset.grouping is Grouping.SEARCH:
         found = best_groups(points, study.privacy.k, stream_seed(study.seed, "groups"))
         return Grouped(found.labels, points, ROUTES[found.route], smallest_class(found.labels))
+    if study.preset.grouping in TEXTBOOK:
+        return textbook_groups(study.preset.grouping, points, study.privacy.k, stream_seed(study.seed, "groups"))
     return global_map_groups(study, points)
 
 
@@ -68,6 +95,17 @@ def as_correction(corrected: Corrected) -> Correction | None:
     if not len(corrected.coefficients):
         return None
     return Correction(corrected.coefficients, corrected.strength)
+
+
+def textbook_groups(grouping: Grouping, points: Points, k: int, seed: int) -> Grouped:
+    """Groups by a method of the literature; its time is quadratic, so a large table is cut into blocks first."""
+    method = TEXTBOOK[grouping](k)
+    if len(points) < (LARGE_HAC if grouping is Grouping.HAC else LARGE):
+        labels, route = method.fit(points).labels_, f"{grouping} over the whole table"
+    else:
+        labels = Blocked(k, method=method, cell=max(1024, 2 * k), sweeps=0, seed=seed).fit(points).labels_
+        route = f"{grouping} in blocks of neighbouring records, because the table is large"
+    return Grouped(labels, points, route, smallest_class(labels))
 
 
 def global_map_groups(study: Study, points: Points) -> Grouped:

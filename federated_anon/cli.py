@@ -13,6 +13,7 @@ from federated_anon import cli_service, console
 from federated_anon.errors import SettingsRefused
 from federated_anon.findings import Finding
 from federated_anon.interruption import INTERRUPTION
+from federated_anon.methods import listed
 from federated_anon.shell import own_log
 from federated_anon.simulate import Runtime, run, simulate
 from federated_anon.summary import tell
@@ -85,7 +86,7 @@ def simulate_command(
     views: Annotated[
         str, typer.Option(metavar="'A,B;C,D'", help="Who holds what; without it, dealt at random by the seed.")
     ] = "",
-    method: Annotated[str, typer.Option(help="best, k-tca or c-tca.")] = "best",
+    method: Annotated[str, typer.Option(help=f"{listed()}.")] = "best",
     exposure: Annotated[str, typer.Option(help="open: the coordinator is trusted with cell indices.")] = "open",
     l: Annotated[int | None, typer.Option("--l", help="Sensitive values that each group shows at least.")] = None,  # noqa: E741
     t: Annotated[

@@ -89,7 +89,7 @@ COLUMNS_NOTE = """\
 STUDY_HEAD = """\
 # What all holders agree on. First: federated-anon doctor THIS_FILE, then: federated-anon run THIS_FILE
 #
-# method: "best" (smallest loss), or "k-tca", "c-tca" (as published, with their limits).
+# method: "best" (smallest loss), or one as published, with its limits: docs/methods.md has the table.
 # exposure: "sealed" (nobody learns more than the release) or "open" (the coordinator is trusted with the cell index of
 #   every person at every holder; smaller loss).
 # seed: same seed and same data, same bytes.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, Literal, get_args
 
 
 class Grouping(StrEnum):
@@ -12,42 +13,77 @@ class Grouping(StrEnum):
     SEARCH = "search"
     GLOBAL_MAP = "global-map"
     CONSTRAINED_MAP = "constrained-map"
+    MDAV = "mdav"
+    VARIABLE_MDAV = "v-mdav"
+    MAXIMUM_DISTANCE = "md"
+    TFRP = "tfrp"
+    HAC = "hac"
+    KMEANS = "kmeans"
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One method: how holders collaborate and code, how the coordinator groups, and what to tell the user."""
+    """One method: how holders collaborate and code, how the coordinator groups, and what to tell the user.
 
-    cells: bool
-    side_information: bool
-    rounds: int
-    align: str
+    ``labels`` says whether it needs a column of labels.
+    """
+
     grouping: Grouping
+    cells: bool = True
+    side_information: bool = False
+    rounds: int = 0
+    align: str = "none"
+    labels: bool = False
     caveat: str = ""
 
 
+MethodName = Literal["best", "k-tca", "c-tca", "mdav", "v-mdav", "md", "tfrp", "hac", "kmeans"]
+METHODS: tuple[str, ...] = get_args(MethodName)
+"""Every method by its name; ``PRESETS[name].labels`` says which need labels."""
+
+ALIASES = {"k-cmvm": "k-tca", "constrained-cmvm": "c-tca"}
+"""Other names of the papers for the same method."""
+
+K_TCA = Preset(
+    Grouping.GLOBAL_MAP,
+    cells=False,
+    rounds=3,
+    align="lead",
+    caveat=(
+        "k-TCA as published promises no k: its groups are the units of a global map, whatever their size. "
+        "Units below k are dissolved here before anything is released."
+    ),
+)
+C_TCA = Preset(
+    Grouping.CONSTRAINED_MAP,
+    cells=False,
+    rounds=3,
+    align="lead",
+    caveat=(
+        "C-TCA as published lets mixture codes leave a holder; they give back the exact record, so only unit "
+        "indices leave here. Large units are split into groups of k to 2k-1, which the paper does not do."
+    ),
+)
+
 PRESETS: dict[str, Preset] = {
-    "best": Preset(cells=True, side_information=True, rounds=1, align="match", grouping=Grouping.SEARCH),
-    "k-tca": Preset(
-        cells=False,
-        side_information=False,
-        rounds=3,
-        align="lead",
-        grouping=Grouping.GLOBAL_MAP,
-        caveat=(
-            "k-TCA as published promises no k: its groups are the units of a global map, whatever their size. "
-            "Units below k are dissolved here before anything is released."
-        ),
-    ),
-    "c-tca": Preset(
-        cells=False,
-        side_information=False,
-        rounds=3,
-        align="lead",
-        grouping=Grouping.CONSTRAINED_MAP,
-        caveat=(
-            "C-TCA as published lets mixture codes leave a holder; they give back the exact record, so only unit "
-            "indices leave here. Large units are split into groups of k to 2k-1, which the paper does not do."
-        ),
-    ),
+    "best": Preset(Grouping.SEARCH, side_information=True, rounds=1, align="match"),
+    "k-tca": K_TCA,
+    "c-tca": C_TCA,
+    "mdav": Preset(Grouping.MDAV),
+    "v-mdav": Preset(Grouping.VARIABLE_MDAV),
+    "md": Preset(Grouping.MAXIMUM_DISTANCE),
+    "tfrp": Preset(Grouping.TFRP),
+    "hac": Preset(Grouping.HAC),
+    "kmeans": Preset(Grouping.KMEANS),
 }
+
+
+def resolved(method: Any) -> Any:
+    """The method behind another name of it; whatever else comes stays as it is."""
+    return ALIASES.get(method, method) if isinstance(method, str) else method
+
+
+def listed() -> str:
+    """All names for a line of help."""
+    others = ", ".join(f"{alias} = {name}" for alias, name in ALIASES.items())
+    return f"{', '.join(METHODS[:-1])} or {METHODS[-1]} ({others})"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 from pydantic import Field
 
 from federated_anon.columns import Column, Role
 from federated_anon.errors import Code, PolicyRefused
+from federated_anon.methods import METHODS
 from federated_anon.sections import Section
 from federated_anon.study import Exposure, Method, Study
 
@@ -17,7 +19,7 @@ class Policy(Section):
 
     smallest_k: int = Field(default=5, ge=2)
     exposures: tuple[Exposure, ...] = ("sealed",)
-    methods: tuple[Method, ...] = ("best", "k-tca", "c-tca")
+    methods: tuple[Method, ...] = cast("tuple[Method, ...]", METHODS)
     never_send: tuple[str, ...] = ()
     most_rounds: int = Field(default=20, ge=0)
     minimum_overlap: int = Field(default=0, ge=0)

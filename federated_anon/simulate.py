@@ -74,7 +74,7 @@ def run(
     if file.addresses:
         with remote_holders(file, certificates) as holders:
             outcome, received = conducted(file.study, holders, own_secret(home), timeout, checkpoints, listen)
-        return finished(outcome, received, time.perf_counter() - started, None if out is None else Path(out))
+        return finished(outcome, received, time.perf_counter() - started, out, file.alias)
     paths = settings_paths(file, home)
     if address is None:
         require_ready(file, paths)
@@ -85,7 +85,7 @@ def run(
         if address is None:
             explain(error, paths, file.study)
         raise
-    return finished(outcome, received, time.perf_counter() - started, None if out is None else Path(out))
+    return finished(outcome, received, time.perf_counter() - started, out, file.alias)
 
 
 def simulate(
@@ -147,8 +147,7 @@ def planned(
 ) -> tuple[dict[str, tuple[Column, ...]], StudyFile]:
     """Who holds which columns, and the study; faults of columns and of settings come in one ``SettingsRefused``."""
     from federated_anon.deal import HOLDER, dealt, declared, keyed
-    from federated_anon.sections import checked
-    from federated_anon.study import StudyFile
+    from federated_anon.study import study_file
 
     names = [HOLDER.format(number + 1) for number in range(len(views) or min(max(holders, 1), 65))]
     places = {name: {"settings": f"{name}/settings.toml"} for name in names}
@@ -157,7 +156,7 @@ def planned(
         return dealt(keyed(declared(table, roles)), holders, views, max(content["seed"], 0))
 
     def check() -> StudyFile:
-        study = checked(StudyFile, {**content, "holders": names, "deployment": places}, "simulation")
+        study = study_file({**content, "holders": names, "deployment": places}, "simulation")
         require_subject(study, roles)
         return study
 
@@ -245,12 +244,13 @@ def own_secret(home: Path) -> bytes:
     return Identity.load(place).secret
 
 
-def finished(outcome: Outcome, received: int, seconds: float, out: Path | None) -> Result:
-    """Write the run folder, if one is wanted, and sum the study up."""
+def finished(outcome: Outcome, received: int, seconds: float, out: Path | str | None = None, alias: str = "") -> Result:
+    """Write the run folder, if one is wanted, and sum the study up; ``alias`` is the method's name as asked."""
     from coordinator.folder import write_run
 
-    if out is not None:
-        write_run(out, outcome)
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        write_run(folder, outcome)
     report = outcome.report
     told = ("records", "k", "k_reached", "groups", "method", "exposure", "information_loss_percent")
     summary = {
@@ -261,9 +261,10 @@ def finished(outcome: Outcome, received: int, seconds: float, out: Path | None) 
         "closeness_reached": report["closeness_reached"],
         "seconds": round(seconds, 2),
         "bytes_sent": received,
-        "run": str(out) if out else None,
+        "run": str(folder) if folder else None,
+        **({"method_asked": alias} if alias else {}),
     }
-    return Result(outcome.release.table, report, summary, out)
+    return Result(outcome.release.table, report, summary, folder)
 
 
 def settings_paths(file: StudyFile, base: Path) -> dict[str, str]:

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import tomli_w
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from federated_anon.addresses import Address
 from federated_anon.errors import SettingsRefused
-from federated_anon.methods import PRESETS, Preset
+from federated_anon.methods import ALIASES, PRESETS, MethodName, Preset, resolved
 from federated_anon.sections import Section, checked, read_toml
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
-Method = Literal["best", "k-tca", "c-tca"]
+Method = Annotated[MethodName, BeforeValidator(resolved)]
 Exposure = Literal["open", "sealed"]
 
 
@@ -161,6 +161,12 @@ class StudyFile(Study):
     """A study file as written: the study and, in ``[deployment]``, where each holder runs."""
 
     deployment: Mapping[str, Place] = {}
+    _asked: str = PrivateAttr(default="")
+
+    @property
+    def alias(self) -> str:
+        """The name that the file gives the method, where it is another than the method's own; else empty."""
+        return self._asked if self._asked in ALIASES else ""
 
     @model_validator(mode="after")
     def _known_holders(self) -> Self:
@@ -183,5 +189,11 @@ class StudyFile(Study):
 
 def load_study(path: Path | str) -> StudyFile:
     """Read and check a study file; all faults come in one ``SettingsRefused``."""
-    content: dict[str, Any] = read_toml(Path(path))
-    return checked(StudyFile, content, str(path))
+    return study_file(read_toml(Path(path)), str(path))
+
+
+def study_file(content: dict[str, Any], where: str) -> StudyFile:
+    """The study file with this content; it remembers which name its method was given."""
+    made = checked(StudyFile, content, where)
+    made._asked = content.get("method", "")
+    return made

@@ -32,6 +32,7 @@ def tell(result: Result, as_json: bool) -> None:
 def summary_rows(result: Result) -> dict[str, Any]:
     """What a person wants to know first."""
     summary = result.summary
+    asked = f" (asked as {summary['method_asked']})" if "method_asked" in summary else ""
     reached = {
         **{f"{name}: values per class (l)": f"{value:.3g}" for name, value in summary["diversity_reached"].items()},
         **{f"{name}: distance (t)": f"{value:.3g}" for name, value in summary["closeness_reached"].items()},
@@ -41,7 +42,7 @@ def summary_rows(result: Result) -> dict[str, Any]:
         "smallest class (k)": f"{summary['k_reached']} (asked {summary['k']})",
         **reached,
         "information lost": f"{summary['information_loss_percent']:.2f} %",
-        "method, exposure": f"{summary['method']}, {summary['exposure']}",
+        "method, exposure": f"{summary['method']}{asked}, {summary['exposure']}",
         "groups found by": result.report["grouping"],
         "sent by holders": console.size(summary["bytes_sent"]),
         "time": f"{summary['seconds']} s",

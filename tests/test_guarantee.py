@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from federated_anon import simulate
 from federated_anon.errors import DataRefused, GuaranteeBroken
-
-METHODS = ["best", "k-tca", "c-tca"]
+from federated_anon.methods import METHODS
 
 
 @st.composite
