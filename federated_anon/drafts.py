@@ -63,7 +63,8 @@ SETTINGS_HEAD = """\
 
 SETTINGS_NOTES = {
     "[holder]": "# Who this is. The key file is a secret; 'ledger' is the folder that records every byte that leaves.",
-    "[source]": "# The data: .csv (also .csv.gz), .tsv, .parquet, .arrow or .feather; relative to this file. Also:\n"
+    "[source]": "# The data: .csv (also .csv.gz), .tsv, .parquet, .arrow or .feather; relative to this file. Also a\n"
+    '# folder of such files, a pattern ("parts/*.parquet"), or a database and a query: see docs/policy.md. And:\n'
     '# missing = ["", "NA"]  says how a text file spells missing values.',
     "[partners]": "# Public keys of the other holders. Compare them with their owners by phone.",
     "[policy]": "# The last word: no request can loosen it. Also known here:\n"

@@ -192,7 +192,8 @@ def usable(table: pa.Table, roles: Roles, study: StudyFile, what: str) -> People
     from federated_anon.columns import Role
     from federated_anon.deal import declared, with_key
     from federated_anon.errors import DataRefused
-    from nodes.source import conform, normalise_ids, require_unique
+    from nodes.conformity import conform
+    from nodes.identity import normalise_ids, require_unique
 
     try:
         columns = declared(table, roles)

@@ -14,8 +14,8 @@ from federated_anon.encoding import Encoding
 from federated_anon.errors import DataRefused
 from federated_anon.privacy import closeness, distinct_diversity, entropy_diversity
 from federated_anon.study import Privacy
+from nodes.identity import data_version, normalise_ids, require_unique
 from nodes.settings import HolderSettings
-from nodes.source import data_version, normalise_ids, read_declared, require_unique
 
 PUBLISHED = frozenset({Role.QUASI, Role.SENSITIVE, Role.KEEP})
 
@@ -32,7 +32,7 @@ class Records:
 
 def read_records(settings: HolderSettings) -> Records:
     """Read, check and name the holder's data; columns that are never sent do not even enter."""
-    table = read_declared(settings.source, settings.columns, settings.missing)
+    table = settings.source.declared(settings.columns)
     key = next(column.name for column in settings.columns if column.role is Role.KEY)
     ids = normalise_ids(table[key])
     require_unique(ids)

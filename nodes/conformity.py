@@ -6,7 +6,7 @@ Faults state counts and row numbers (from 1, without the header), never a value:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -27,8 +27,27 @@ class _Fault(Exception):
     """Why one column cannot be used."""
 
 
-def conform(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
+class Columns(Protocol):
+    """A table of which one column at a time is wanted; a ``pyarrow.Table`` is one."""
+
+    @property
+    def column_names(self) -> list[str]:
+        """Their names."""
+
+    @property
+    def num_rows(self) -> int:
+        """How long they are."""
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """One of them."""
+
+
+def conform(
+    table: Columns, columns: Sequence[Column], keep: Callable[[pa.Array], pa.Array] = lambda array: array
+) -> pa.Table:
     """The declared columns, in declared order, cast to their kinds; ``DataRefused`` lists all faults.
+
+    One column at a time is read, and handed to ``keep``, which says where it is kept.
 
     Narrow types stay as the file has them (int8, float32, a timestamp's unit and zone, dictionaries). NaN
     becomes missing. Identifiers are never used, so they pass unchecked.
@@ -37,7 +56,7 @@ def conform(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
     for column in columns:
         if column.name in table.column_names:
             try:
-                arrays.append(_conformed(table.column(column.name), column))
+                arrays.append(keep(_conformed(table.column(column.name), column)))
             except _Fault as fault:
                 faults.append(f"column '{column.name}': {fault}")
     if faults:
@@ -46,7 +65,7 @@ def conform(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
     return pa.table(arrays, names=[column.name for column in columns])
 
 
-def _name_faults(table: pa.Table, columns: Sequence[Column]) -> list[str]:
+def _name_faults(table: Columns, columns: Sequence[Column]) -> list[str]:
     """Columns that the table does not have, with those it has; and a table without rows."""
     unknown = [column.name for column in columns if column.name not in table.column_names]
     known = ", ".join(sorted(table.column_names))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from federated_anon.columns import Column, Kind, Role, column_faults
 from federated_anon.crypto.signing import Identity
@@ -16,7 +16,11 @@ from federated_anon.errors import SettingsRefused
 from federated_anon.policy import Policy
 from federated_anon.sections import Section, checked, read_toml
 from federated_anon.study import Name
+from nodes.database import Query, database_faults, resolved_database
+from nodes.origin import Origin
+from nodes.scratch import Scratch
 from nodes.service_settings import ServiceSection, ServiceSettings
+from nodes.source import MISSING
 
 PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -28,8 +32,28 @@ class _Holder(Section):
 
 
 class _Source(Section):
-    path: str
-    missing: tuple[str, ...] = ("", "NA", "NaN", "null", "?")
+    path: str = ""
+    database: str = ""
+    query: str = ""
+    password_env: str = ""
+    missing: tuple[str, ...] = MISSING
+    scratch: str = ""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if bool(self.path) == bool(self.database):
+            raise ValueError("exactly one of 'path' (files) and 'database' is needed")
+        if bool(self.query) != bool(self.database):
+            raise ValueError("'database' and 'query' are given together or not at all")
+        if self.database and (faults := database_faults(self.database)):
+            raise ValueError("; ".join(faults))
+        return self
+
+    def resolved(self, base: Path) -> Origin:
+        """With paths relative to ``base``."""
+        place = Query(resolved_database(self.database, base), self.query, self.password_env) if self.query else None
+        scratch = Scratch(base / self.scratch if self.scratch else None)
+        return Origin(place or base / self.path, self.missing, scratch)
 
 
 class _Column(Section):
@@ -56,8 +80,7 @@ class HolderSettings:
     identity: Identity
     identity_file: Path
     ledger: Path
-    source: Path
-    missing: tuple[str, ...]
+    source: Origin
     partners: Mapping[str, bytes]
     columns: tuple[Column, ...]
     policy: Policy
@@ -80,8 +103,7 @@ def load_settings(path: Path | str) -> HolderSettings:
         identity=Identity.load(base / file.holder.identity),
         identity_file=base / file.holder.identity,
         ledger=base / file.holder.ledger,
-        source=base / file.source.path,
-        missing=file.source.missing,
+        source=file.source.resolved(base),
         partners={name: bytes.fromhex(key) for name, key in file.partners.items()},
         columns=columns,
         policy=file.policy,

@@ -1,4 +1,4 @@
-"""The holder's own file as a table, conformed to what its settings declare: the first stage of a holder."""
+"""A data file as a table, told by its suffix; every fault of it is a ``DataRefused`` that quotes no value."""
 
 from __future__ import annotations
 
@@ -13,12 +13,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as parquet
 import pyarrow.types as pt
 
-from federated_anon.columns import Column, Kind, Role
 from federated_anon.errors import DataRefused
-from nodes.conformity import conform
-from nodes.identity import data_version, normalise_ids, require_unique
-
-__all__ = ["conform", "data_version", "normalise_ids", "read_declared", "read_table", "require_unique"]
 
 MISSING = ("", "NA", "NaN", "null", "?")
 """Spellings of a missing value in a text file; typed files say themselves what is missing."""
@@ -27,23 +22,10 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PARQUET = frozenset({".parquet", ".pq"})
 ARROW = frozenset({".arrow", ".feather", ".ipc"})
 
-SPELLED = frozenset({Kind.CATEGORY, Kind.ORDERED, Kind.TEXT})
-"""Kinds whose spelling counts: a postal code 01234 must not be read as the number 1234."""
+KNOWN = frozenset({*SEPARATORS, *PARQUET, *ARROW})
 
 BLOCK = 1 << 24
 """Bytes looked at together when a text file is checked."""
-
-
-def read_declared(path: str | Path, columns: Sequence[Column], missing: Sequence[str] = MISSING) -> pa.Table:
-    """The declared columns of a file, as declared; keys and categories keep their leading zeros."""
-    text = {column.name for column in columns if column.kind in SPELLED or column.role is Role.KEY}
-    table = read_table(path, missing, text=text)
-    undeclared = [name for name in table.column_names if name not in {column.name for column in columns}]
-    if undeclared:
-        raise DataRefused(
-            f"'{path}': columns without a role: {', '.join(undeclared)}; declare each, if only to drop it"
-        )
-    return conform(table, columns)
 
 
 def read_table(path: str | Path, missing: Sequence[str] = MISSING, *, text: Collection[str] = ()) -> pa.Table:
@@ -55,7 +37,7 @@ def read_table(path: str | Path, missing: Sequence[str] = MISSING, *, text: Coll
     try:
         _require_file(Path(path))
         table = _read(Path(path), missing, text)
-        _require_columns(table)
+        require_columns(table)
     except DataRefused as error:
         raise DataRefused(f"'{path}' {error}") from None
     return table.replace_schema_metadata(None)
@@ -75,7 +57,7 @@ def _require_file(path: Path) -> None:
 
 def _read(path: Path, missing: Sequence[str], text: Collection[str]) -> pa.Table:
     """The table by the file's suffix; what pyarrow says is not passed on, since it quotes values."""
-    suffix = next((s.lower() for s in reversed(path.suffixes) if s.lower() != ".gz"), "")
+    suffix = format_of(path)
     try:
         if suffix in SEPARATORS:
             return _read_text(path, SEPARATORS[suffix], missing, text)
@@ -87,8 +69,13 @@ def _read(path: Path, missing: Sequence[str], text: Collection[str]) -> pa.Table
         raise DataRefused(f"cannot be read: {error.strerror}") from None
     except (pa.ArrowException, OSError, EOFError):
         raise DataRefused(f"is no readable {suffix} file: broken, cut short or of another format") from None
-    known = ", ".join(sorted({*SEPARATORS, *PARQUET, *ARROW}))
+    known = ", ".join(sorted(KNOWN))
     raise DataRefused(f"has a suffix that names no known format; known: {known}, and text also with .gz")
+
+
+def format_of(path: Path) -> str:
+    """The suffix that tells a file's format."""
+    return next((s.lower() for s in reversed(path.suffixes) if s.lower() != ".gz"), "")
 
 
 def _read_arrow(path: Path) -> pa.Table:
@@ -162,14 +149,14 @@ def _require_separator(table: pa.Table, separator: str) -> None:
         raise DataRefused(f"seems to be separated by {others[0]!r}; .csv needs ',' and .tsv a tab")
 
 
-def _require_columns(table: pa.Table) -> None:
-    """Every column has a name of its own, and there are rows."""
+def require_columns(table: pa.Table, rows: int | None = None) -> None:
+    """Every column has a name of its own, and there are rows (``rows``, if the table is only a schema)."""
     names = Counter(table.column_names)
     if repeated := sorted(name for name, count in names.items() if count > 1):
         raise DataRefused(f"has columns of the same name: {', '.join(repeated)}")
     if nameless := [str(i + 1) for i, name in enumerate(table.column_names) if not name.strip()]:
         raise DataRefused(f"has columns without a name: number {', '.join(nameless)}")
-    if table.num_rows == 0:
+    if (table.num_rows if rows is None else rows) == 0:
         raise DataRefused("has a header but no rows")
     if not_text := [f.name for f in table.schema if pt.is_union(f.type) or pt.is_map(f.type)]:
         raise DataRefused(f"has columns of a type without use here: {', '.join(not_text)}")

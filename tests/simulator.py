@@ -23,6 +23,7 @@ from federated_anon.policy import Policy
 from federated_anon.sections import checked
 from federated_anon.study import Study
 from nodes.holder import DataHolder
+from nodes.origin import Origin
 from nodes.settings import HolderSettings
 
 NAMES = ("north", "south")
@@ -71,8 +72,7 @@ def make_settings(
         identity=Identity.for_simulation(0, name),
         identity_file=place / "identity.key",
         ledger=place / "ledger",
-        source=place / "data.parquet",
-        missing=("",),
+        source=Origin(place / "data.parquet"),
         partners={p: Identity.for_simulation(0, p).public for p in holders if p != name},
         columns=tuple(columns),
         policy=checked(Policy, {"smallest_k": 2, "exposures": ["open"]} | policy, "policy"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from federated_anon.columns import Column, Kind, Role
 from federated_anon.errors import DataRefused
-from nodes.source import conform
+from nodes.conformity import conform
 
 DAY = dt.date(2020, 2, 29)
 NOON = dt.datetime(2020, 2, 29, 12)

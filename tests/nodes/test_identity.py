@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federated_anon.errors import Code, DataRefused
-from nodes.identity import fold
-from nodes.source import data_version, normalise_ids, require_unique
+from nodes.identity import data_version, fold, normalise_ids, require_unique
 
 
 @pytest.mark.parametrize(

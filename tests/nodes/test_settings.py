@@ -60,7 +60,7 @@ def faults(folder: Path, before: str, after: str) -> tuple[str, ...]:
 
 def test_paths_are_relative_to_the_file_and_defaults_are_strict(folder):
     found = load_settings(written(folder))
-    assert (found.name, found.source, found.ledger) == ("clinic", folder / "data/people.csv", folder / "ledger")
+    assert (found.name, found.source.place, found.ledger) == ("clinic", folder / "data/people.csv", folder / "ledger")
     assert found.partners == {"bank": Identity.for_simulation(0, "bank").public}
     assert [(c.name, c.role, c.kind, c.weight) for c in found.columns] == [
         ("id", Role.KEY, Kind.TEXT, 1.0),

@@ -12,7 +12,8 @@ import pytest
 
 from federated_anon.columns import Column, Kind, Role
 from federated_anon.errors import Code, DataRefused
-from nodes.source import read_declared, read_table
+from nodes.origin import Origin
+from nodes.source import read_table
 
 TABLE = pa.table({"id": pa.array([1, 2], pa.int8()), "town": ["a", None], "size": pa.array([1.5, None], pa.float32())})
 
@@ -86,7 +87,7 @@ def test_declared_spelling_survives(tmp_path):
         Column("key", Role.KEY, Kind.TEXT),
         Column("age", Role.QUASI, Kind.INTEGER),
     ]
-    assert read_declared(path, columns).to_pydict() == {
+    assert Origin(path).declared(columns).to_pydict() == {
         "zip": ["01234", "00012"],
         "key": ["007", "012"],
         "age": [40, 41],
