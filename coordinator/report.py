@@ -12,6 +12,8 @@ from coordinator.assembly import Release, Roster
 from coordinator.gate import Judgement
 from coordinator.grouping import Grouped
 from coordinator.open import Maps
+from federated_anon.crypto.sums import from_fixed, total
+from federated_anon.errors import MessageRefused
 from federated_anon.messages.payloads import Coded, Evaluated
 from federated_anon.privacy import indices_linkage
 from federated_anon.sealed import NestedPartition
@@ -80,7 +82,7 @@ def report_of(
         "k_reached": release.reached.k,
         "diversity_reached": release.reached.diversity,
         "closeness_reached": release.reached.closeness,
-        "information_loss_percent": information_loss(losses),
+        "information_loss_percent": information_loss(study, losses),
         "columns": columns,
         "grouping": facts.grouping,
         "merging_rounds": facts.merging_rounds,
@@ -101,11 +103,25 @@ def beyond_all(columns: list[dict[str, Any]]) -> list[str]:
     return [f"More than 100 % lost ({', '.join(names)}): {told}."] if names else []
 
 
-def information_loss(losses: Mapping[str, Evaluated]) -> float:
+def information_loss(study: Study, losses: Mapping[str, Evaluated]) -> float:
     """100 SSE / SST over all holders' quasi-identifiers, in the encoding of distances."""
+    masked = study.evaluation.losses == "total"
+    if any((len(loss.masked), len(loss.names)) != (2, 0) for loss in losses.values()) and masked:
+        raise MessageRefused("the study asks for the total loss alone, and a holder sent something else")
+    squared, whole = _joint(study, losses) if masked else _added(losses)
+    return 100.0 * squared / whole if whole else 0.0
+
+
+def _added(losses: Mapping[str, Evaluated]) -> tuple[float, float]:
+    """Squared error and total squares, added up."""
     squared = sum(float(loss.squared_error.sum()) for loss in losses.values())
-    total = sum(float(loss.total_squares.sum()) for loss in losses.values())
-    return 100.0 * squared / total if total else 0.0
+    return squared, sum(float(loss.total_squares.sum()) for loss in losses.values())
+
+
+def _joint(study: Study, losses: Mapping[str, Evaluated]) -> tuple[float, float]:
+    """The same two sums where each holder's part stays hidden."""
+    squared, whole = from_fixed(total({name: loss.masked for name, loss in losses.items()}, study.holders))
+    return float(squared), float(whole)
 
 
 def column_losses(release: Release, losses: Mapping[str, Evaluated]) -> list[dict[str, Any]]:

@@ -66,6 +66,12 @@ class Alignment(Section):
     minimum_overlap: int = Field(default=0, ge=0)
 
 
+class Evaluation(Section):
+    """What the report tells of the loss: every column's, or one total of which no holder's part is known."""
+
+    losses: Literal["columns", "total"] = "columns"
+
+
 class Study(Section):
     """One run's definition, agreed by all parties; ``digest`` names it in every message."""
 
@@ -78,6 +84,7 @@ class Study(Section):
     map: MapSettings = MapSettings()
     collaboration: Collaboration = Collaboration()
     alignment: Alignment = Alignment()
+    evaluation: Evaluation = Evaluation()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -85,6 +92,8 @@ class Study(Section):
             raise ValueError("holders: every name may stand there once only")
         if self.exposure == "sealed" and self.method != "best":
             raise ValueError(f"method '{self.method}' shows activations of records, so it needs exposure 'open'")
+        if self.evaluation.losses == "total" and len(self.holders) < 3:
+            raise ValueError("evaluation: with fewer than 3 holders a total tells each the other's loss")
         return self
 
     @property

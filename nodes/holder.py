@@ -36,6 +36,7 @@ from nodes.block import Block, Records, failing_groups, plain_types, read_record
 from nodes.guard import Answer, Guard, partition_digest, require_checked, require_groups, require_merged
 from nodes.sealing import Sealing, advanced, require_coarser, seated
 from nodes.settings import HolderSettings
+from nodes.totals import circle_of, masked_loss
 from nodes.training import LocalCode, LocalMap, candidate, coded, corrected, opened_codes, renumbered, trained
 from nodes.veil import Known, veiled_representatives
 
@@ -338,11 +339,14 @@ class DataHolder:
         released = self._recall(Released)
         rows = released.representatives.take(released.groups) if block.encoding.columns else block.table
         losses = squared_loss(block.encoding, block.table, rows)
+        if (study := self._recall(Study)).evaluation.losses == "total":
+            return masked_loss(losses, circle_of(self._recall(Roster), study, self._settings))
         return Answer(
             p.Evaluated(
                 tuple(loss.name for loss in losses),
                 np.array([loss.sse for loss in losses]),
                 np.array([loss.sst for loss in losses]),
+                np.zeros(0, dtype=np.uint64),
             )
         )
 

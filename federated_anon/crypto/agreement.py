@@ -53,9 +53,13 @@ def unwrap(wrapped: bytes, own: X25519PrivateKey, partner: bytes, study: str, ho
         raise PolicyRefused("the study's key was changed on its way", Code.ROSTER) from None
 
 
-def _pair_key(own: X25519PrivateKey, partner: bytes, study: str, holder: str) -> bytes:
+def pair_secret(own: X25519PrivateKey, partner: bytes) -> bytes:
+    """What two holders share and nobody else can compute: input of key derivation only."""
     try:
-        shared = own.exchange(X25519PublicKey.from_public_bytes(partner))
+        return own.exchange(X25519PublicKey.from_public_bytes(partner))
     except ValueError:
         raise PolicyRefused("a partner's agreement key is not a valid point", Code.ROSTER) from None
-    return derive(shared, "wrap", study, holder)
+
+
+def _pair_key(own: X25519PrivateKey, partner: bytes, study: str, holder: str) -> bytes:
+    return derive(pair_secret(own, partner), "wrap", study, holder)

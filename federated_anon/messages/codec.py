@@ -99,6 +99,7 @@ _FORMS: dict[Any, _Form] = {
     payloads.Ints: _array(np.int32),
     payloads.Floats: _array(np.float64),
     payloads.Singles: _array(np.float32),
+    payloads.Words: _array(np.uint64),
     payloads.Flags: _array(np.bool_),
     payloads.IntMatrix: _matrix(np.int32),
     payloads.Matrix: _matrix(np.float64),

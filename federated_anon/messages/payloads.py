@@ -17,6 +17,7 @@ from federated_anon.messages.envelope import Step
 Ints: TypeAlias = Annotated[NDArray[np.integer[Any]], "ints"]
 Floats: TypeAlias = Annotated[NDArray[np.floating[Any]], "floats"]
 Singles: TypeAlias = Annotated[NDArray[np.floating[Any]], "singles"]
+Words: TypeAlias = Annotated[NDArray[np.unsignedinteger[Any]], "words"]
 Flags: TypeAlias = Annotated[NDArray[np.bool_], "flags"]
 IntMatrix: TypeAlias = Annotated[NDArray[np.integer[Any]], "int matrix"]
 Matrix: TypeAlias = Annotated[NDArray[np.floating[Any]], "matrix"]
@@ -240,11 +241,15 @@ class Evaluate:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """Squared error and total squares per quasi-identifier, in the encoding of distances."""
+    """Squared error and total squares per quasi-identifier, in the encoding of distances.
+
+    Where the study asks for the total alone: the two sums over all own columns, masked, and nothing else.
+    """
 
     names: tuple[str, ...]
     squared_error: Floats
     total_squares: Floats
+    masked: Words
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ def arrays(dtype: str) -> st.SearchStrategy[np.ndarray]:
         "int32": st.integers(-(2**31), 2**31 - 1),
         "float64": st.floats(width=64),
         "float32": st.floats(width=32),
+        "uint64": st.integers(0, 2**64 - 1),
         "bool": st.booleans(),
     }
     return st.lists(kinds[dtype], max_size=20).map(lambda values: np.array(values, dtype=dtype))
@@ -50,6 +51,7 @@ FIELDS = {
     p.Ints: arrays("int32"),
     p.Floats: arrays("float64"),
     p.Singles: arrays("float32"),
+    p.Words: arrays("uint64"),
     p.Flags: arrays("bool"),
     p.IntMatrix: matrices("int32"),
     p.Matrix: matrices("float64"),
