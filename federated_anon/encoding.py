@@ -15,7 +15,7 @@ A constant column is all zeros.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -29,6 +29,8 @@ from federated_anon.columns import MOST_LEVELS, NUMERIC, Column, Kind
 from federated_anon.errors import DataRefused
 from federated_anon.quantities import Quantities, quantities
 from federated_anon.tally import is_present, plain, ranked
+
+CHUNK_ROWS = 1 << 16
 
 
 class _Part(Protocol):
@@ -65,11 +67,17 @@ class Encoding:
         ends = np.cumsum([part.width for part in self.parts])
         return {c.name: slice(int(e) - p.width, int(e)) for c, p, e in zip(self.columns, self.parts, ends, strict=True)}
 
-    def encode(self, table: pa.Table) -> Points:
-        """(n, width) in float64. A level unseen in fitting is all zeros, so that any release can be coded."""
-        points = np.empty((table.num_rows, self.width))
-        for column, part in zip(self.columns, self.parts, strict=True):
-            points[:, self.slices[column.name]] = part.encode(column_of(table, column.name))
+    def encode(self, table: pa.Table, empty: Callable[[tuple[int, int]], Points] = np.empty) -> Points:
+        """(n, width) in float64. A level unseen in fitting is all zeros, so that any release can be coded.
+
+        ``empty`` says where the points are kept; they are filled some rows at a time.
+        """
+        points = empty((table.num_rows, self.width))
+        for start in range(0, table.num_rows, CHUNK_ROWS):
+            part = table.slice(start, CHUNK_ROWS)
+            for column, dimensions in zip(self.columns, self.parts, strict=True):
+                rows = slice(start, start + part.num_rows)
+                points[rows, self.slices[column.name]] = dimensions.encode(column_of(part, column.name))
         return points
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from federated_anon.errors import DataRefused
 from federated_anon.privacy import closeness, distinct_diversity, entropy_diversity
 from federated_anon.study import Privacy
 from nodes.identity import data_version, normalise_ids, require_unique
+from nodes.scratch import Scratch
 from nodes.settings import HolderSettings
 
 PUBLISHED = frozenset({Role.QUASI, Role.SENSITIVE, Role.KEEP})
@@ -28,6 +29,7 @@ class Records:
     ids: pa.Array
     version: str
     published: tuple[Column, ...]
+    scratch: Scratch = field(default_factory=Scratch)
 
 
 def read_records(settings: HolderSettings) -> Records:
@@ -42,7 +44,8 @@ def read_records(settings: HolderSettings) -> Records:
         for column in settings.columns
         if column.role in PUBLISHED and column.name not in settings.policy.never_send
     )
-    return Records(table.select([column.name for column in published]), ids, version, published)
+    chosen = table.select([column.name for column in published])
+    return Records(chosen, ids, version, published, settings.source.scratch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,12 @@ class Block:
     @classmethod
     def of(cls, records: Records, rows: np.ndarray) -> Block:
         """The block of the table rows given, in that order."""
-        table = records.table.take(pa.array(rows)).combine_chunks()
+        table, keep = records.table, records.scratch.keep
+        taken = [keep(table.column(name).combine_chunks().take(pa.array(rows))) for name in table.column_names]
+        table = pa.table(taken, table.schema) if taken else table.take(pa.array(rows))
         quasi = [column for column in records.published if column.role is Role.QUASI]
         encoding = Encoding.fit(table, quasi)
-        points = encoding.encode(table) if quasi else np.zeros((table.num_rows, 1))
+        points = encoding.encode(table, records.scratch.empty) if quasi else np.zeros((table.num_rows, 1))
         order = pc.sort_indices(records.ids).to_numpy()
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
@@ -94,10 +99,10 @@ def _column_fails(values: pa.ChunkedArray, column: Column, groups: Labels, priva
 
 def plain_types(table: pa.Table) -> pa.Table:
     """Dictionary-encoded text as plain text: a dictionary would list values that the rows do not hold."""
-    for number, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            plain = table.column(number).cast(field.type.value_type)
-            table = table.set_column(number, field.with_type(plain.type), plain)
-    if any(pa.types.is_nested(field.type) for field in table.schema):
+    for number, one in enumerate(table.schema):
+        if pa.types.is_dictionary(one.type):
+            plain = table.column(number).cast(one.type.value_type)
+            table = table.set_column(number, one.with_type(plain.type), plain)
+    if any(pa.types.is_nested(one.type) for one in table.schema):
         raise DataRefused("a column of lists or structures cannot be released")
     return table

@@ -60,14 +60,13 @@ def data_version(table: pa.Table, key: str | None) -> str:
     It does not depend on chunks, on the order of columns, on dictionaries or on the width of numbers; and
     with a ``key`` column not on the order of rows, which are sorted by normalised key. Without one, it does.
     """
-    if key is not None:
-        ids = normalise_ids(table.column(key))
-        order = pc.sort_indices(ids)
-        table = table.set_column(table.column_names.index(key), key, ids).take(order)
+    ids = None if key is None else normalise_ids(table.column(key))
+    order = None if ids is None else pc.sort_indices(ids)
     digest = hashlib.sha256(str(table.num_rows).encode())
     for name in sorted(table.column_names):
         digest.update(hashlib.sha256(name.encode()).digest())
-        for part in _content(plain(table.column(name))):
+        column = plain(ids if name == key else table.column(name))
+        for part in _content(column if order is None else column.take(order)):
             digest.update(part)
     return digest.hexdigest()
 
