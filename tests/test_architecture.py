@@ -50,7 +50,7 @@ def test_ray_is_known_to_one_file_of_each_side(package, only):
 
 
 def test_algorithms_never_import_messages():
-    algorithms = ("som", "microaggregation", "side", "privacy", "utility")
+    algorithms = ("som", "microaggregation", "side", "privacy", "setvalued", "utility")
     users = [
         str(path)
         for part in algorithms

@@ -1,0 +1,24 @@
+"""Set-valued data (places, purchases, diagnoses): k^m-anonymity by disassociation, and re-association for analysis."""
+
+from __future__ import annotations
+
+from federated_anon.setvalued.chunks import Chunk, Cluster, Disassociated, disassociated, vertical
+from federated_anon.setvalued.front import disassociate
+from federated_anon.setvalued.partition import horizontal
+from federated_anon.setvalued.reassociation import reassociate
+from federated_anon.setvalued.transactions import Transactions
+from federated_anon.setvalued.verifier import require_disassociated, require_km
+
+__all__ = [
+    "Chunk",
+    "Cluster",
+    "Disassociated",
+    "Transactions",
+    "disassociate",
+    "disassociated",
+    "horizontal",
+    "reassociate",
+    "require_disassociated",
+    "require_km",
+    "vertical",
+]

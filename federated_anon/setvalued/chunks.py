@@ -1,0 +1,125 @@
+"""Vertical partitioning: a cluster's items dealt to record chunks that are k^m-anonymous, and a term chunk."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from federated_anon.setvalued.partition import Record, Rows
+from federated_anon.setvalued.transactions import Transactions
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Sub-records over ``items``: what each person holds of them, empty ones left out, in sorted order.
+
+    The order is the content's own, so that places in two chunks of a cluster say nothing about who is who.
+    """
+
+    items: tuple[int, ...]
+    records: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """``size`` people: their record chunks, and the items too rare among them for any chunk, without counts."""
+
+    size: int
+    chunks: tuple[Chunk, ...]
+    terms: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disassociated:
+    """Published form: within every chunk, a combination of at most ``m`` items occurs never or at least ``k`` times."""
+
+    k: int
+    m: int
+    clusters: tuple[Cluster, ...]
+    names: tuple[str, ...]
+
+    @property
+    def people(self) -> int:
+        """Records that went in."""
+        return sum(cluster.size for cluster in self.clusters)
+
+    @property
+    def kept(self) -> int:
+        """Item occurrences in record chunks."""
+        return sum(len(record) for one in self.clusters for chunk in one.chunks for record in chunk.records)
+
+
+def disassociated(transactions: Transactions, clusters: Iterable[Rows], k: int, m: int) -> Disassociated:
+    """The published form of given clusters, whatever their sizes: see ``disassociate`` for the guarded way."""
+    return Disassociated(k, m, tuple(vertical(transactions, rows, k, m) for rows in clusters), transactions.names)
+
+
+def vertical(transactions: Transactions, rows: Rows | Sequence[int], k: int, m: int) -> Cluster:
+    """VERPART (Terrovitis et al. 2012): items of support below ``k`` become terms; the others, by falling support,
+    each join the first record chunk that stays k^m-anonymous.
+    """
+    part = transactions.select(np.asarray(rows, dtype=np.int64))
+    records = list(part)
+    masks: dict[int, int] = defaultdict(int)
+    for place, record in enumerate(records):
+        for item in record:
+            masks[item] |= 1 << place
+    terms = tuple(sorted(item for item, mask in masks.items() if mask.bit_count() < k))
+    kept = (item for item, mask in masks.items() if mask.bit_count() >= k)
+    frequent = sorted(kept, key=lambda item: (-masks[item].bit_count(), item))
+    domains = dealt(frequent, masks, k, m)
+    return Cluster(len(records), tuple(chunk_of(records, domain) for domain in domains), terms)
+
+
+def chunk_of(records: Iterable[Record], domain: Iterable[int]) -> Chunk:
+    """The chunk over the items of ``domain``."""
+    inside = frozenset(domain)
+    parts = (tuple(item for item in record if item in inside) for record in records)
+    return Chunk(tuple(sorted(inside)), tuple(sorted(part for part in parts if part)))
+
+
+def dealt(frequent: Sequence[int], masks: dict[int, int], k: int, m: int) -> list[list[int]]:
+    """First-fit of items into k^m-anonymous domains; ``masks`` has one bit per record that holds an item.
+
+    Items that the same records hold always share a domain, so each distinct mask is tried once.
+    """
+    twins: dict[int, list[int]] = defaultdict(list)
+    for item in frequent:
+        twins[masks[item]].append(item)
+    domains, left = [], list(twins)
+    while left:
+        taken, left = filled(left, k, m)
+        domains.append([item for mask in taken for item in twins[mask]])
+    return domains
+
+
+def filled(masks: Sequence[int], k: int, m: int) -> tuple[list[int], list[int]]:
+    """One domain filled greedily: the masks it takes, and those that would break k^m.
+
+    ``held`` maps the records of a combination in the domain to the smallest number of items, below ``m``, with just
+    these records: all that a test needs. An item fits if its records meet each of those never or at least k times.
+    """
+    taken: list[int] = []
+    left: list[int] = []
+    held: dict[int, int] = {}
+    for mask in masks:
+        longer: dict[int, int] = {}
+        for records, count in held.items():
+            both = records & mask
+            if both:
+                if both.bit_count() < k:
+                    left.append(mask)
+                    break
+                if count + 1 < m and longer.get(both, m) > count + 1:
+                    longer[both] = count + 1
+        else:
+            taken.append(mask)
+            if m > 1:
+                longer[mask] = 1
+            for records, count in longer.items():
+                if held.get(records, m) > count:
+                    held[records] = count
+    return taken, left
