@@ -107,6 +107,8 @@ def roster_of(study: Study, replies: Mapping[str, Enrolled]) -> Roster:
     promised = study.privacy.l is not None or study.privacy.t is not None
     if promised and not any(column.role is Role.SENSITIVE for column in columns):
         raise DataRefused("l and t are about sensitive columns, and no holder brings one: declare one, or drop l and t")
+    if study.labels and study.labels.column not in {column.name for column in columns}:
+        raise DataRefused(f"no holder brings the labels '{study.labels.column}': is it kept or sensitive there?")
     return Roster(
         tuple(reply.identity for reply in ordered),
         tuple(reply.agreement for reply in ordered),

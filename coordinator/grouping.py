@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 
 from federated_anon.arrays import Labels, Points
 from federated_anon.errors import MessageRefused
+from federated_anon.lvq import refined_units
 from federated_anon.messages.payloads import Coded, Corrected
 from federated_anon.methods import Grouping
 from federated_anon.microaggregation import (
@@ -39,6 +40,8 @@ ROUTES = {
     Route.BLOCKS: "search in blocks of neighbouring records, because the table is large",
 }
 
+NO_LABELS = np.zeros(0, dtype=np.int32)
+
 TEXTBOOK: Mapping[Grouping, type[Microaggregation]] = {
     Grouping.MDAV: MDAV,
     Grouping.VARIABLE_MDAV: VariableMDAV,
@@ -63,15 +66,17 @@ class Grouped:
     published_k: int
 
 
-def grouped(study: Study, codes: Mapping[str, Coded], corrections: Mapping[str, Corrected]) -> Grouped:
-    """Groups of the joined codes of all holders."""
+def grouped(
+    study: Study, codes: Mapping[str, Coded], corrections: Mapping[str, Corrected], labels: Labels = NO_LABELS
+) -> Grouped:
+    """Groups of the joined codes of all holders; ``labels`` refine a global map, where the method has both."""
     points = joined_points(study, codes, corrections)
     if study.preset.grouping is Grouping.SEARCH:
         found = best_groups(points, study.privacy.k, stream_seed(study.seed, "groups"))
         return Grouped(found.labels, points, ROUTES[found.route], smallest_class(found.labels))
     if study.preset.grouping in TEXTBOOK:
         return textbook_groups(study.preset.grouping, points, study.privacy.k, stream_seed(study.seed, "groups"))
-    return global_map_groups(study, points)
+    return global_map_groups(study, points, labels)
 
 
 def joined_points(study: Study, codes: Mapping[str, Coded], corrections: Mapping[str, Corrected]) -> Points:
@@ -108,17 +113,20 @@ def textbook_groups(grouping: Grouping, points: Points, k: int, seed: int) -> Gr
     return Grouped(labels, points, route, smallest_class(labels))
 
 
-def global_map_groups(study: Study, points: Points) -> Grouped:
+def global_map_groups(study: Study, points: Points, labels: Labels = NO_LABELS) -> Grouped:
     """Groups as units of a global map; those below k dissolve, smallest first; C-TCA also splits the large ones."""
     k, grid = study.privacy.k, Grid.for_records(len(points), study.map.scale)
     som = BatchSOM(grid.rows, grid.cols, passes=study.map.passes).fit(points, stream(study.seed, "global map"))
-    units = som.assign(points)
+    units, codebook = som.assign(points), som.codebook_
     published_k = smallest_class(units)
-    labels = merge_small_units(points, units, som.codebook_, k)
+    if len(labels):
+        after = refined_units(points, units, codebook, labels, k, stream(study.seed, "global labels"))
+        units, codebook = after.units, after.codebook
+    groups = merge_small_units(points, units, codebook, k)
     if study.preset.grouping is Grouping.CONSTRAINED_MAP:
-        labels = split_large_groups(points, labels, k)
-    labels = np.unique(labels, return_inverse=True)[1]
-    return Grouped(labels, points, f"global map of {grid.rows} x {grid.cols} units", published_k)
+        groups = split_large_groups(points, groups, k)
+    groups = np.unique(groups, return_inverse=True)[1]
+    return Grouped(groups, points, f"global map of {grid.rows} x {grid.cols} units", published_k)
 
 
 def merged(groups: Labels, failing: np.ndarray, points: Points) -> Labels:

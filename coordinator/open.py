@@ -14,7 +14,18 @@ from federated_anon.arrays import Labels
 from federated_anon.errors import MessageRefused
 from federated_anon.messages import Step
 from federated_anon.messages.codec import encode_payload
-from federated_anon.messages.payloads import Coded, Collaborate, Correct, Corrected, MakeCode, Mapped, Settle, TrainMap
+from federated_anon.messages.payloads import (
+    Coded,
+    Collaborate,
+    Correct,
+    Corrected,
+    MakeCode,
+    Mapped,
+    Refine,
+    Settle,
+    TellLabels,
+    TrainMap,
+)
 from federated_anon.som import Grid, link_strength, match_units
 from federated_anon.study import Study
 
@@ -24,12 +35,13 @@ MOST_MATCHED = 2048
 
 @dataclass(frozen=True, slots=True)
 class Maps:
-    """All holders' activations and validity, and how they came to be."""
+    """All holders' activations and validity, how they came to be, and the labels that refined them, if any."""
 
     grid: Grid
     units: Mapping[str, Labels]
     validity: Mapping[str, float]
     judgements: tuple[Judgement, ...] = field(default=())
+    labels: Labels = field(default_factory=NONE.copy, repr=False)
 
 
 def mapped(study: Study, overlap: Overlap) -> Course[Maps]:
@@ -130,6 +142,21 @@ def collaborated(study: Study, maps: Maps, number: int) -> Course[tuple[Maps, bo
     after = maps_of(study, maps.grid, settled, records)
     history = Maps(after.grid, after.units, after.validity, maps.judgements + verdicts)
     return history, any(one.verdict == "keep" for one in verdicts)
+
+
+def refined(study: Study, maps: Maps) -> Course[Maps]:
+    """The owner's labels, as far as it shares them, refine every holder's map; without labels the maps stay."""
+    if not study.preset.labels:
+        return maps
+    told = yield Ask(Step.LABEL, everyone(study, TellLabels()))
+    given = [reply.labels for reply in told.values() if len(reply.labels)]
+    records = len(next(iter(maps.units.values())))
+    if len(given) != 1 or len(given[0]) != records or given[0].min() < 0:
+        raise MessageRefused("exactly one holder has the labels, one for each record")
+    replies = yield Ask(Step.REFINE, everyone(study, Refine(given[0])))
+    mapped = {name: Mapped(reply.units, maps.validity[name]) for name, reply in replies.items()}
+    after = maps_of(study, maps.grid, mapped, records)
+    return Maps(after.grid, after.units, after.validity, maps.judgements, given[0])
 
 
 def partners(study: Study, holder: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from coordinator.alignment import Overlap, matched
 from coordinator.assembly import Release, Roster, assembled, roster_of
 from coordinator.course import Ask, Course, everyone
 from coordinator.grouping import grouped, merged
-from coordinator.open import coded, mapped
+from coordinator.open import coded, mapped, refined
 from coordinator.report import Facts, open_facts, report_of, sealed_facts
 from coordinator.sealed import repaired, split_down
 from federated_anon.arrays import Labels
@@ -60,9 +60,9 @@ def conduct(study: Study, secret: bytes) -> Course[Outcome]:
 
 def open_proposal(study: Study, overlap: Overlap) -> Course[Proposal]:
     """Groups formed by the coordinator from the holders' codes; a failing one joins its nearest."""
-    maps = yield from mapped(study, overlap)
+    maps = yield from refined(study, (yield from mapped(study, overlap)))
     codes, corrections = yield from coded(study, maps)
-    found = grouped(study, codes, corrections)
+    found = grouped(study, codes, corrections, maps.labels)
 
     def facts(release: Release, merges: int) -> Facts:
         return open_facts(study, maps, codes, found, release, merges)

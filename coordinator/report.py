@@ -15,9 +15,10 @@ from coordinator.open import Maps
 from federated_anon.crypto.sums import from_fixed, total
 from federated_anon.errors import MessageRefused
 from federated_anon.messages.payloads import Coded, Evaluated
+from federated_anon.methods import Grouping
 from federated_anon.privacy import indices_linkage
 from federated_anon.sealed import NestedPartition
-from federated_anon.study import Study
+from federated_anon.study import LabelSettings, Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,9 @@ def open_facts(
 ) -> Facts:
     """The facts of an open study: maps, codes, and how far the coordinator's view of the indices links people."""
     caveats = [study.preset.caveat] if study.preset.caveat else []
-    if study.method == "k-tca":
+    if study.labels:
+        caveats.append(labels_told(study.labels))
+    if study.preset.grouping is Grouping.GLOBAL_MAP:
         caveats.append(f"As published, this run would have reached k = {found.published_k}.")
     caveats.append(
         "Open exposure: the coordinator sees every record's cell index at every holder and is trusted with it."
@@ -54,6 +57,15 @@ def open_facts(
     }
     linkage = indices_linkage([code.cells for code in codes.values()])
     return Facts(found.route, merges, linkage, tuple(caveats), holders, maps.judgements)
+
+
+def labels_told(labels: LabelSettings) -> str:
+    """What a reader must know of a release that labels have shaped."""
+    far = "their own" if labels.share == "records" else "the most frequent of their unit of at least k records"
+    return (
+        f"Labels were used: people's labels of '{labels.column}', {far}, went to the coordinator and to every holder "
+        "and shaped the groups. A test of how well the release predicts these labels needs records that took no part."
+    )
 
 
 def sealed_facts(study: Study, final: NestedPartition, release: Release, merges: int) -> Facts:
@@ -74,6 +86,7 @@ def report_of(
         "name": study.name,
         "method": study.method,
         "exposure": study.exposure,
+        "labels": study.labels.model_dump(mode="json") if study.labels else None,
         "caveats": [*facts.caveats, *beyond_all(columns)],
         "records": release.table.num_rows,
         "parquet_sha256": hashlib.sha256(release.parquet()).hexdigest(),

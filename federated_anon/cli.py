@@ -88,6 +88,10 @@ def simulate_command(
     ] = "",
     method: Annotated[str, typer.Option(help=f"{listed()}.")] = "best",
     exposure: Annotated[str, typer.Option(help="open: the coordinator is trusted with cell indices.")] = "open",
+    labels: Annotated[str, typer.Option(metavar="NAME", help="Column of labels, for methods with '++'.")] = "",
+    share_labels: Annotated[
+        str, typer.Option(help="cells: labels of units of k people guide all holders; records: of each person.")
+    ] = "cells",
     l: Annotated[int | None, typer.Option("--l", help="Sensitive values that each group shows at least.")] = None,  # noqa: E741
     t: Annotated[
         float | None, typer.Option("--t", help="How far a group's sensitive values may be from all, 0 to 1.")
@@ -117,6 +121,7 @@ def simulate_command(
             out=out,
             runtime=known_runtime(runtime),
             listen=listen,
+            **({"labels": {"column": labels, "share": share_labels}} if labels else {}),
         )
     tell(result, as_json)
 

@@ -23,6 +23,8 @@ SHARES = {
     "map": 15,
     "collaborate": 3,
     "settle": 1,
+    "label": 0,
+    "refine": 0,
     "code": 28,
     "correct": 4,
     "seat": 0,

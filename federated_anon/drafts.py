@@ -73,6 +73,7 @@ SETTINGS_NOTES = {
     "# most_rounds = 20                      most rounds of collaboration\n"
     "# minimum_overlap = 1000                fewest people that all holders must have in common\n"
     "# one_release_per_data_version = true   two different releases of the same data could be compared\n"
+    '# share_labels = "no"                   may labels guide the maps: "cells" (by units of k people), "records"\n'
     "# tell_rows = false                     whether the coordinator may know how many rows there are",
 }
 
@@ -171,7 +172,9 @@ def write_holder(folder: Path, name: str, table: pa.Table, columns: Sequence[Col
     pyarrow.parquet.write_table(own, folder / "data.parquet", compression="none")
     Identity.for_simulation(seed, name).save(folder / "identity.key")
     partners = {p: Identity.for_simulation(seed, p).public.hex() for p in study.holders if p != name}
-    policy = {"smallest_k": study.privacy.k, "exposures": [study.exposure], "most_rounds": 50}
+    policy: dict[str, Any] = {"smallest_k": study.privacy.k, "exposures": [study.exposure], "most_rounds": 50}
+    if study.labels:
+        policy["share_labels"] = study.labels.share
     content = holder_settings(name, "data.parquet", columns, partners, policy)
     (folder / "settings.toml").write_text(tomli_w.dumps(content))
 

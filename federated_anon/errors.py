@@ -44,6 +44,7 @@ class Code(StrEnum):
     POLICY_COLUMN = "policy-column"
     POLICY_ROUNDS = "policy-rounds"
     POLICY_ROLE = "policy-role"
+    POLICY_LABELS = "policy-labels"
     ROSTER = "roster-mismatch"
     SMALL_GROUP = "group-below-k"
     SECOND_PARTITION = "second-partition"

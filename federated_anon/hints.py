@@ -30,6 +30,7 @@ HINTS: Mapping[Code, str] = {
     Code.POLICY_COLUMN: "its [policy] never_send names a column that was asked for",
     Code.POLICY_ROUNDS: "its [policy] most_rounds allows fewer rounds",
     Code.POLICY_ROLE: "it declares a set-valued column, which a table study cannot release; drop it or never_send it",
+    Code.POLICY_LABELS: "its [policy] share_labels does not let the labels go as far as the study's [labels] share",
     Code.ROSTER: (
         "the holders of the study, or a partner's key, are not those it has pinned under [partners]; "
         "compare the keys with their owners"

@@ -70,7 +70,7 @@ class WeightedLVQ2:
         points = np.ascontiguousarray(require_points(X), dtype=float)
         if np.shape(codebook)[1:] != points.shape[1:] or len(classes) != len(codebook):
             raise DataRefused("the codebook must have the columns of X, and every prototype one class")
-        if not (0 < self.rate < 1 and 0 <= self.weight_rate and 0 < self.window < 1 and self.passes >= 0):
+        if not (0 < self.rate < 1 and self.weight_rate >= 0 and 0 < self.window < 1 and self.passes >= 0):
             raise DataRefused("rate and window lie between 0 and 1, weight_rate and passes are not negative")
         if not 0 < self.bounds[0] <= 1 <= self.bounds[1]:
             raise DataRefused(f"bounds of the weights must hold 1 and be positive, got {self.bounds}")
@@ -79,7 +79,13 @@ class WeightedLVQ2:
 
 @compiled
 def one_pass(
-    points: Points, labels: Labels, order: Labels, codewords: Codebook, classes: Labels, weights: Weights, rates: Weights
+    points: Points,
+    labels: Labels,
+    order: Labels,
+    codewords: Codebook,
+    classes: Labels,
+    weights: Weights,
+    rates: Weights,
 ) -> int:
     """All records once, in ``order``; edits codewords and weights, returns how many steps were taken."""
     steps = 0
@@ -139,9 +145,7 @@ class Refined:
     units: Labels
 
 
-def refined_units(
-    points: Points, units: Labels, codebook: Codebook, labels: Labels, k: int, rng: Generator
-) -> Refined:
+def refined_units(points: Points, units: Labels, codebook: Codebook, labels: Labels, k: int, rng: Generator) -> Refined:
     """Units that hold records take their most frequent class, move by wLVQ2, and take the records nearest to them.
 
     Units left with fewer than k records dissolve, smallest first, all in the space of Wx.

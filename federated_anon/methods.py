@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal, get_args
 
@@ -37,7 +37,7 @@ class Preset:
     caveat: str = ""
 
 
-MethodName = Literal["best", "k-tca", "c-tca", "mdav", "v-mdav", "md", "tfrp", "hac", "kmeans"]
+MethodName = Literal["best", "k-tca", "c-tca", "mdav", "v-mdav", "md", "tfrp", "hac", "kmeans", "k-tca++", "c-tca++"]
 METHODS: tuple[str, ...] = get_args(MethodName)
 """Every method by its name; ``PRESETS[name].labels`` says which need labels."""
 
@@ -75,6 +75,8 @@ PRESETS: dict[str, Preset] = {
     "tfrp": Preset(Grouping.TFRP),
     "hac": Preset(Grouping.HAC),
     "kmeans": Preset(Grouping.KMEANS),
+    "k-tca++": replace(K_TCA, labels=True),
+    "c-tca++": replace(C_TCA, labels=True),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import Literal, cast
 
 from pydantic import Field
 
@@ -11,7 +11,7 @@ from federated_anon.columns import Column, Role
 from federated_anon.errors import Code, PolicyRefused
 from federated_anon.methods import METHODS
 from federated_anon.sections import Section
-from federated_anon.study import Exposure, Method, Study
+from federated_anon.study import Exposure, LabelSettings, Method, Study
 
 
 class Policy(Section):
@@ -25,6 +25,7 @@ class Policy(Section):
     minimum_overlap: int = Field(default=0, ge=0)
     one_release_per_data_version: bool = True
     most_studies: int = Field(default=1, ge=1)
+    share_labels: Literal["no", "cells", "records"] = "no"
     own_shuffle: bool = False
     tell_rows: bool = False
     largest_message: int = Field(default=256 * 2**20, ge=2**10)
@@ -46,11 +47,20 @@ def _breaches(policy: Policy, study: Study, columns: Sequence[Column]) -> Iterat
         yield Code.POLICY_METHOD, f"method '{study.method}', accepted: {', '.join(policy.methods)}"
     if study.rounds > policy.most_rounds:
         yield Code.POLICY_ROUNDS, f"{study.rounds} rounds, at most {policy.most_rounds}"
+    if study.labels and study.labels.column in {column.name for column in columns}:
+        yield from _label_breaches(policy.share_labels, study.labels)
     if any(column.role is Role.SET for column in columns):
         yield (
             Code.POLICY_ROLE,
             "set-valued columns cannot be released by a table study: drop them or list them in never_send",
         )
+
+
+def _label_breaches(allowed: str, labels: LabelSettings) -> Iterator[tuple[Code, str]]:
+    """The labels may go as far as their owner says, and no farther."""
+    if allowed not in (labels.share, "records"):
+        told = f"labels of '{labels.column}' shared by {labels.share}, share_labels is '{allowed}'"
+        yield Code.POLICY_LABELS, told
 
 
 def require_columns(policy: Policy, asked: Sequence[str], offered: Sequence[str]) -> None:

@@ -60,6 +60,17 @@ class Collaboration(Section):
     cells: bool | None = None
 
 
+class LabelSettings(Section):
+    """Which column holds the labels of the ``++`` methods, and how far they go.
+
+    ``cells``: each record has the most frequent label of its unit at the labels' owner, at least k records;
+    ``records``: its own label. The owner's policy must allow it; coordinator and partners see what is shared.
+    """
+
+    column: str = Field(min_length=1)
+    share: Literal["cells", "records"] = "cells"
+
+
 class Alignment(Section):
     """Fewest people all holders must have in common."""
 
@@ -85,6 +96,7 @@ class Study(Section):
     collaboration: Collaboration = Collaboration()
     alignment: Alignment = Alignment()
     evaluation: Evaluation = Evaluation()
+    labels: LabelSettings | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -94,6 +106,10 @@ class Study(Section):
             raise ValueError(f"method '{self.method}' shows activations of records, so it needs exposure 'open'")
         if self.evaluation.losses == "total" and len(self.holders) < 3:
             raise ValueError("evaluation: with fewer than 3 holders a total tells each the other's loss")
+        if self.preset.labels and self.labels is None:
+            raise ValueError(f"method '{self.method}' learns from labels: name their column, [labels] column")
+        if self.labels is not None and not self.preset.labels:
+            raise ValueError(f"method '{self.method}' uses no labels: drop [labels], or take a method with '++'")
         return self
 
     @property

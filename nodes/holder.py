@@ -34,6 +34,7 @@ from nodes.alignment import (
 )
 from nodes.block import Block, Records, failing_groups, plain_types, read_records
 from nodes.guard import Answer, Guard, partition_digest, require_checked, require_groups, require_merged
+from nodes.labels import refined, shared_labels
 from nodes.sealing import Sealing, advanced, require_coarser, seated
 from nodes.settings import HolderSettings
 from nodes.totals import circle_of, masked_loss
@@ -76,7 +77,7 @@ class Released:
     groups: Labels
 
 
-OPEN_STEPS = frozenset({Step.MAP, Step.COLLABORATE, Step.SETTLE, Step.CODE, Step.CORRECT})
+OPEN_STEPS = frozenset({Step.MAP, Step.COLLABORATE, Step.SETTLE, Step.LABEL, Step.REFINE, Step.CODE, Step.CORRECT})
 SEALED_STEPS = frozenset({Step.SEAT, Step.PROPOSE, Step.SPLIT})
 
 
@@ -93,6 +94,8 @@ class DataHolder:
             Step.MAP: self._map,
             Step.COLLABORATE: self._collaborate,
             Step.SETTLE: self._settle,
+            Step.LABEL: self._label,
+            Step.REFINE: self._refine,
             Step.CODE: self._code,
             Step.CORRECT: self._correct,
             Step.SEAT: self._seat,
@@ -233,6 +236,17 @@ class DataHolder:
             current = renumbered(current, request.order)
         self._remember(current)
         return Answer(p.Mapped(current.units.astype(np.int32), current.davies_bouldin))
+
+    def _label(self, request: p.TellLabels) -> Answer:
+        """The labels as the study shares them, if they are this holder's."""
+        return Answer(p.Labelled(shared_labels(self._recall(Block), self._recall(LocalMap).units, self._recall(Study))))
+
+    def _refine(self, request: p.Refine) -> Answer:
+        """Refine the map by the labels."""
+        block, study = self._recall(Block), self._recall(Study)
+        found = refined(block.points, self._recall(LocalMap), request.labels, study, self._settings.name)
+        self._remember(found)
+        return Answer(p.Refit(found.units.astype(np.int32)))
 
     def _code(self, request: p.MakeCode) -> Answer:
         """Cells of at least k records and their means; once per version of the data."""

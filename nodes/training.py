@@ -161,6 +161,11 @@ def _predictors(code: Code, partners: Sequence[Code]) -> tuple[SideFeatures, ...
 def _judged(points: Points, grid: Grid, codebook: Codebook, k: int) -> LocalMap:
     units = np.array(assign_units(points, codebook), dtype=np.int64)
     dissolve(np.asarray(points, dtype=float), units, np.ascontiguousarray(codebook, dtype=float), k)
+    return measured(points, grid, codebook, units)
+
+
+def measured(points: Points, grid: Grid, codebook: Codebook, units: Labels) -> LocalMap:
+    """The map with these units, and how good it is."""
     gaps = points - codebook[units]
     spread = float(np.einsum("ij,ij->", gaps, gaps))
     return LocalMap(grid, codebook, units, davies_bouldin(points, units, codebook), spread)

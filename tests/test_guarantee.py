@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from federated_anon import simulate
 from federated_anon.errors import DataRefused, GuaranteeBroken
-from federated_anon.methods import METHODS
+from federated_anon.methods import METHODS, PRESETS
+
+
+def labelled(method, column):
+    """The labels that a method needs, if it does."""
+    return {"labels": {"column": column}} if PRESETS[method].labels else {}
 
 
 @st.composite
@@ -46,7 +51,7 @@ def tables(draw):
     align=st.sampled_from(["lead", "match", "none"]),
 )
 def test_no_class_of_any_release_is_smaller_than_k(table, k, l, method, seed, align):  # noqa: E741
-    options = {"collaboration": {"align": align}}
+    options = {"collaboration": {"align": align}, **labelled(method, "secret")}
     try:
         result = simulate(
             table, k=k, l=l, holders=2, sensitive=("secret",), method=method, seed=seed, runtime="in-process", **options
@@ -70,8 +75,9 @@ def test_no_class_of_any_release_is_smaller_than_k(table, k, l, method, seed, al
 @pytest.mark.parametrize("holders", [1, 2, 4])
 def test_every_method_works_with_any_number_of_holders(method, holders):
     rng = np.random.default_rng(0)
-    table = pa.table({f"c{i}": rng.normal(size=90) for i in range(5)})
-    result = simulate(table, k=4, holders=holders, method=method, runtime="in-process")
+    table = pa.table({f"c{i}": rng.normal(size=90) for i in range(5)} | {"y": rng.choice(["u", "v"], 90)})
+    options = {"keep": ("y",), "method": method, **labelled(method, "y")}
+    result = simulate(table, k=4, holders=holders, runtime="in-process", **options)
     assert result.summary["k_reached"] >= 4
     assert 0 < result.summary["information_loss_percent"] < 100
 

@@ -19,6 +19,8 @@ class Step(StrEnum):
     MAP = "map"
     COLLABORATE = "collaborate"
     SETTLE = "settle"
+    LABEL = "label"
+    REFINE = "refine"
     CODE = "code"
     CORRECT = "correct"
     SEAT = "seat"

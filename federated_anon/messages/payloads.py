@@ -122,6 +122,32 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
+class TellLabels:
+    """Asks for the study's labels, as far as their owner's policy lets them go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A class number per record; empty from everyone but the owner of the labels."""
+
+    labels: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Refine:
+    """The owner's labels, relayed, by which a holder refines its map."""
+
+    labels: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Refit:
+    """Unit per record of the refined map, no unit below k."""
+
+    units: Ints
+
+
+@dataclass(frozen=True, slots=True)
 class MakeCode:
     """Asks for the code of this holder's block; ``codes`` are the encoded ``Coded`` of those before it."""
 
@@ -280,6 +306,8 @@ REQUESTS: dict[Step, type[Any]] = {
     Step.MAP: TrainMap,
     Step.COLLABORATE: Collaborate,
     Step.SETTLE: Settle,
+    Step.LABEL: TellLabels,
+    Step.REFINE: Refine,
     Step.CODE: MakeCode,
     Step.CORRECT: Correct,
     Step.SEAT: Seat,
@@ -298,6 +326,8 @@ REPLIES: dict[Step, type[Any]] = {
     Step.MAP: Mapped,
     Step.COLLABORATE: Candidate,
     Step.SETTLE: Mapped,
+    Step.LABEL: Labelled,
+    Step.REFINE: Refit,
     Step.CODE: Coded,
     Step.CORRECT: Corrected,
     Step.SEAT: Seated,

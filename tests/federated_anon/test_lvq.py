@@ -83,9 +83,7 @@ def test_a_step_is_taken_only_for_a_wrong_nearest_and_a_right_second_inside_the_
         "outside the window": (0.1, 1, 0),
     }
     for x, label, expected in tried.values():
-        taken = one_pass(
-            np.array([[x]]), np.array([label]), np.array([0]), words.copy(), classes, np.ones(1), RATES
-        )
+        taken = one_pass(np.array([[x]]), np.array([label]), np.array([0]), words.copy(), classes, np.ones(1), RATES)
         assert taken == expected
 
 
