@@ -1,4 +1,4 @@
-"""The command line: ``federated-anon init, simulate, run, verify, doctor, keys, demo``."""
+"""The command line: ``federated-anon init, simulate, run, verify, attack, doctor, keys, demo``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from federated_anon import cli_service, console
+from federated_anon import cli_attack, cli_service, console
 from federated_anon.errors import SettingsRefused
 from federated_anon.findings import Finding
 from federated_anon.interruption import INTERRUPTION
@@ -47,6 +47,7 @@ STAR = "Names are comma-separated; '*' stands, in one role, for every column not
 
 
 app.add_typer(cli_service.app)
+app.add_typer(cli_attack.app)
 
 
 def names(text: str) -> tuple[str, ...]:

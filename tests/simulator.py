@@ -15,6 +15,7 @@ import pyarrow.parquet
 import coordinator.driver
 from coordinator.holders import InProcess
 from coordinator.protocol import Outcome
+from coordinator.tape import Tape
 from federated_anon.columns import Column, Kind, Role
 from federated_anon.crypto.signing import Identity
 from federated_anon.messages import COORDINATOR, VERSION, Envelope, Message, Step, decode, encode
@@ -26,6 +27,7 @@ from nodes.holder import DataHolder
 from nodes.origin import Origin
 from nodes.settings import HolderSettings
 
+__all__ = ["Tape"]
 NAMES = ("north", "south")
 SECRET = bytes(range(32))
 Driver = functools.partial(coordinator.driver.Driver, secret=SECRET)
@@ -116,24 +118,3 @@ class LyingCoordinator:
     def send(self, content: bytes) -> Any:
         """Send bytes as they are; returns the reply's payload."""
         return decode(self.holder.answer(content), REPLIES).payload
-
-
-class Tape:
-    """A transport that remembers what went by, so that it can be played again."""
-
-    def __init__(self, holders: Mapping[str, Any]) -> None:
-        self.holders = dict(holders)
-        self.requests: list[tuple[str, Step, bytes]] = []
-        self.replies: list[tuple[str, bytes]] = []
-
-    def ask(self, requests: Mapping[str, bytes], timeout: float) -> dict[str, bytes | None]:
-        """Pass on and remember."""
-        from federated_anon.messages.payloads import REQUESTS
-
-        found: dict[str, bytes | None] = {}
-        for name, request in requests.items():
-            self.requests.append((name, decode(request, REQUESTS).envelope.step, request))
-            reply = self.holders[name].answer(request)
-            self.replies.append((name, reply))
-            found[name] = reply
-        return found

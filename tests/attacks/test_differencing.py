@@ -13,6 +13,7 @@ import nodes.guard
 import nodes.holder
 import nodes.training
 import nodes.veil
+from federated_anon.attacks.sums import known_from
 from federated_anon.bridges import bridges
 from federated_anon.columns import Kind, Role
 from federated_anon.errors import Code
@@ -27,16 +28,6 @@ from tests.attacks.doors import NONE, aligned_liars, in_pseudonym_order, make_ho
 from tests.simulator import Driver, Tape, make_study
 
 PEOPLE, K = 60, 5
-
-
-def known_from(sums: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Records that follow from sums over the groups of all partitions together, and their values."""
-    rows = np.concatenate([np.eye(labels.max() + 1)[labels].T for labels, _ in sums])
-    right = np.concatenate([values for _, values in sums])
-    solution, _, rank, _ = np.linalg.lstsq(rows, right, rcond=1e-10)
-    _, _, vectors = np.linalg.svd(rows)
-    free = np.abs(vectors[rank:]).max(axis=0) if rank < rows.shape[1] else np.zeros(rows.shape[1])
-    return free < 1e-9, solution
 
 
 def released_partitions(folder, wanted, *, same_study=False):
