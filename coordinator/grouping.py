@@ -19,6 +19,7 @@ from federated_anon.microaggregation import (
     MDAV,
     TFRP,
     Blocked,
+    JointCells,
     KMeansMicroaggregation,
     MaximumDistance,
     Microaggregation,
@@ -29,6 +30,7 @@ from federated_anon.microaggregation import (
 )
 from federated_anon.microaggregation.best import LARGE, Route
 from federated_anon.privacy import smallest_class
+from federated_anon.privacy.kanonymity import joint_labels
 from federated_anon.seeds import stream, stream_seed
 from federated_anon.side import Code, Correction, rebuild
 from federated_anon.som import BatchSOM, Grid
@@ -76,6 +78,8 @@ def grouped(
         return Grouped(found.labels, points, ROUTES[found.route], smallest_class(found.labels))
     if study.preset.grouping in TEXTBOOK:
         return textbook_groups(study.preset.grouping, points, study.privacy.k, stream_seed(study.seed, "groups"))
+    if study.preset.grouping is Grouping.JOINT_CELLS:
+        return joint_groups(study, points, codes)
     return global_map_groups(study, points, labels)
 
 
@@ -111,6 +115,13 @@ def textbook_groups(grouping: Grouping, points: Points, k: int, seed: int) -> Gr
         labels = Blocked(k, method=method, cell=max(1024, 2 * k), sweeps=0, seed=seed).fit(points).labels_
         route = f"{grouping} in blocks of neighbouring records, because the table is large"
     return Grouped(labels, points, route, smallest_class(labels))
+
+
+def joint_groups(study: Study, points: Points, codes: Mapping[str, Coded]) -> Grouped:
+    """The combinations of all holders' cells, those below k merged with the nearest."""
+    labels = JointCells(study.privacy.k, seed=stream_seed(study.seed, "groups")).fit(points).labels_
+    joint = joint_labels([codes[name].cells for name in study.holders], len(points))
+    return Grouped(labels, points, "combinations of cells of all holders", smallest_class(joint))
 
 
 def global_map_groups(study: Study, points: Points, labels: Labels = NO_LABELS) -> Grouped:

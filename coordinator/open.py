@@ -81,6 +81,8 @@ def is_matchable(grid: Grid) -> bool:
 
 def grid_of(study: Study, records: int) -> Grid:
     """The study's own grid, or one that fits the number of records."""
+    if study.preset.density:
+        return Grid.with_units(records // study.privacy.k)
     if study.map.rows is not None and study.map.cols is not None:
         return Grid(study.map.rows, study.map.cols)
     return Grid.for_records(records, study.map.scale)

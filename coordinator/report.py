@@ -40,7 +40,7 @@ def open_facts(
     caveats = [study.preset.caveat] if study.preset.caveat else []
     if study.labels:
         caveats.append(labels_told(study.labels))
-    if study.preset.grouping is Grouping.GLOBAL_MAP:
+    if study.preset.grouping in (Grouping.GLOBAL_MAP, Grouping.JOINT_CELLS):
         caveats.append(f"As published, this run would have reached k = {found.published_k}.")
     caveats.append(
         "Open exposure: the coordinator sees every record's cell index at every holder and is trusted with it."

@@ -29,7 +29,7 @@ from federated_anon.som.points import require_labels, require_points
 
 @dataclass
 class WeightedLVQ2:
-    """wLVQ2 over ``passes`` of all records in random order, with rates that fall linearly to a tenth.
+    """wLVQ2 over ``passes`` of ``most`` records each, drawn at random, with rates that fall linearly to a tenth.
 
     ``rate`` is a, ``weight_rate`` is b, ``window`` the relative width of the window, ``bounds`` what W is clipped to.
     """
@@ -38,6 +38,7 @@ class WeightedLVQ2:
     weight_rate: float = 0.005
     window: float = 0.3
     passes: int = 5
+    most: int = 20_000
     bounds: tuple[float, float] = (0.25, 4.0)
     codewords_: Codebook = field(init=False, repr=False, compare=False)
     weights_: Weights = field(init=False, repr=False, compare=False)
@@ -50,7 +51,7 @@ class WeightedLVQ2:
         weights = np.ones(points.shape[1])
         self.steps_ = 0
         for share in np.linspace(1.0, 0.1, self.passes):
-            order = rng.permutation(len(points))
+            order = rng.permutation(len(points))[: self.most]
             rates = np.array([self.rate * share, self.weight_rate * share, self.window, *self.bounds])
             self.steps_ += int(one_pass(points, own, order, codewords, np.asarray(classes), weights, rates))
         self.codewords_, self.weights_ = codewords, weights

@@ -19,13 +19,15 @@ class Grouping(StrEnum):
     TFRP = "tfrp"
     HAC = "hac"
     KMEANS = "kmeans"
+    JOINT_CELLS = "joint-cells"
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
     """One method: how holders collaborate and code, how the coordinator groups, and what to tell the user.
 
-    ``labels`` says whether it needs a column of labels.
+    ``labels`` says whether it needs a column of labels, ``density`` whether a holder's units are cells of its columns'
+    densities, in place of the units of a map.
     """
 
     grouping: Grouping
@@ -34,10 +36,13 @@ class Preset:
     rounds: int = 0
     align: str = "none"
     labels: bool = False
+    density: bool = False
     caveat: str = ""
 
 
-MethodName = Literal["best", "k-tca", "c-tca", "mdav", "v-mdav", "md", "tfrp", "hac", "kmeans", "k-tca++", "c-tca++"]
+MethodName = Literal[
+    "best", "k-tca", "c-tca", "mdav", "v-mdav", "md", "tfrp", "hac", "kmeans", "k-tca++", "c-tca++", "kde", "kde++"
+]
 METHODS: tuple[str, ...] = get_args(MethodName)
 """Every method by its name; ``PRESETS[name].labels`` says which need labels."""
 
@@ -65,6 +70,16 @@ C_TCA = Preset(
     ),
 )
 
+KDE = Preset(
+    Grouping.JOINT_CELLS,
+    cells=False,
+    density=True,
+    caveat=(
+        "Recoding by column densities promises no k: its groups are the combinations of cells that occur. Cells below "
+        "k are merged here, at each holder before they leave and once more over all holders."
+    ),
+)
+
 PRESETS: dict[str, Preset] = {
     "best": Preset(Grouping.SEARCH, side_information=True, rounds=1, align="match"),
     "k-tca": K_TCA,
@@ -77,6 +92,8 @@ PRESETS: dict[str, Preset] = {
     "kmeans": Preset(Grouping.KMEANS),
     "k-tca++": replace(K_TCA, labels=True),
     "c-tca++": replace(C_TCA, labels=True),
+    "kde": KDE,
+    "kde++": replace(KDE, labels=True),
 }
 
 

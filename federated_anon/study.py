@@ -31,12 +31,16 @@ class Privacy(Section):
 
 
 class MapSettings(Section):
-    """The common grid of the local maps; without rows and cols it has about ``scale`` sqrt(N) units."""
+    """The common grid of the local maps; without rows and cols it has about ``scale`` sqrt(N) units.
+
+    ``bandwidth`` is the rule of the densities that stand in place of maps in ``kde``.
+    """
 
     rows: int | None = Field(default=None, ge=1, le=512)
     cols: int | None = Field(default=None, ge=1, le=512)
     scale: float = Field(default=5.0, gt=0, le=50)
     passes: int = Field(default=12, ge=1, le=200)
+    bandwidth: Literal["silverman", "scott", "isj"] = "isj"
 
     @model_validator(mode="after")
     def _both_or_neither(self) -> Self:
@@ -108,6 +112,8 @@ class Study(Section):
             raise ValueError("evaluation: with fewer than 3 holders a total tells each the other's loss")
         if self.preset.labels and self.labels is None:
             raise ValueError(f"method '{self.method}' learns from labels: name their column, [labels] column")
+        if self.preset.density and (self.rounds or self.align != "none"):
+            raise ValueError(f"method '{self.method}' has no maps: [collaboration] rounds and align do not apply")
         if self.labels is not None and not self.preset.labels:
             raise ValueError(f"method '{self.method}' uses no labels: drop [labels], or take a method with '++'")
         return self

@@ -10,9 +10,10 @@ import numpy as np
 from federated_anon.arrays import Codebook, Labels, Points
 from federated_anon.cells import make_cells
 from federated_anon.errors import MessageRefused
+from federated_anon.kde import recoded
 from federated_anon.messages.codec import decode_payload
 from federated_anon.messages.payloads import Coded, Collaborate, Corrected, TrainMap
-from federated_anon.microaggregation import merge_small_units
+from federated_anon.microaggregation import JointCells, merge_small_units
 from federated_anon.microaggregation.units import dissolve
 from federated_anon.seeds import stream, stream_seed
 from federated_anon.side import Code, correct, encode_block
@@ -66,6 +67,8 @@ def trained(points: Points, request: TrainMap, study: Study, holder: str) -> Loc
     if not (0 < request.rows <= 512 and 0 < request.cols <= 512):
         raise MessageRefused("a grid has 1 to 512 rows and columns")
     grid = Grid(request.rows, request.cols)
+    if study.preset.density:
+        return _density_cells(points, grid, study, holder)
     initial, radius = None, None
     if len(request.lead):
         _require_units(request.lead, grid, len(points))
@@ -169,6 +172,18 @@ def measured(points: Points, grid: Grid, codebook: Codebook, units: Labels) -> L
     gaps = points - codebook[units]
     spread = float(np.einsum("ij,ij->", gaps, gaps))
     return LocalMap(grid, codebook, units, davies_bouldin(points, units, codebook), spread)
+
+
+def _density_cells(points: Points, grid: Grid, study: Study, holder: str) -> LocalMap:
+    """In place of a map: the combinations of cells of the columns' densities, merged until none is below k."""
+    k, least = study.privacy.k, study.privacy.k
+    found = recoded(points, k, study.map.bandwidth).values
+    seed = stream_seed(study.seed, "density", holder)
+    while (units := JointCells(least, seed=seed).fit(found).labels_).max() >= grid.units:
+        least = min(2 * least, len(points))
+    codebook = np.zeros((grid.units, points.shape[1]))
+    codebook[: units.max() + 1] = _means(points, units)
+    return measured(points, grid, codebook, units)
 
 
 def _residual_units(values: Points, grid: Grid, least: int, study: Study, holder: str) -> Labels:

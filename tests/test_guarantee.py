@@ -51,7 +51,7 @@ def tables(draw):
     align=st.sampled_from(["lead", "match", "none"]),
 )
 def test_no_class_of_any_release_is_smaller_than_k(table, k, l, method, seed, align):  # noqa: E741
-    options = {"collaboration": {"align": align}, **labelled(method, "secret")}
+    options = {"collaboration": {} if PRESETS[method].density else {"align": align}, **labelled(method, "secret")}
     try:
         result = simulate(
             table, k=k, l=l, holders=2, sensitive=("secret",), method=method, seed=seed, runtime="in-process", **options
@@ -79,7 +79,8 @@ def test_every_method_works_with_any_number_of_holders(method, holders):
     options = {"keep": ("y",), "method": method, **labelled(method, "y")}
     result = simulate(table, k=4, holders=holders, runtime="in-process", **options)
     assert result.summary["k_reached"] >= 4
-    assert 0 < result.summary["information_loss_percent"] < 100
+    loss = result.summary["information_loss_percent"]
+    assert loss == pytest.approx(100) if PRESETS[method].density else 0 < loss < 100, "a column of one hill is one cell"
 
 
 def test_entropy_diversity_and_closeness_are_kept():

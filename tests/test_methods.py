@@ -67,6 +67,17 @@ def test_the_groups_are_the_textbook_methods_own():
         assert np.array_equal(textbook_groups(grouping, points, 4, 0).labels, method(4).fit(points).labels_)
 
 
+def test_recoding_by_densities_says_which_k_it_would_have_reached():
+    rng = np.random.default_rng(0)
+    hills = pa.table({f"c{i}": rng.normal(size=300) + rng.integers(0, 4, 300) * 7 for i in range(5)})
+    result = simulate(hills, k=5, method="kde", runtime="in-process")
+    assert any("would have reached k = 1" in caveat for caveat in result.report["caveats"])
+    assert result.summary["k_reached"] >= 5
+    assert result.summary["information_loss_percent"] < 90
+    with pytest.raises(SettingsRefused, match="has no maps"):
+        simulate(hills, k=5, method="kde", runtime="in-process", collaboration={"rounds": 2})
+
+
 def test_help_lists_the_methods():
     shown = command("simulate", "--help").out
     assert all(name in shown.replace("\n", " ") for name in ("v-mdav", "tfrp", "hac"))

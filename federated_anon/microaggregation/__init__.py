@@ -4,6 +4,7 @@ from federated_anon.microaggregation.best import Grouping, Route, best_groups
 from federated_anon.microaggregation.blocks import Blocked
 from federated_anon.microaggregation.estimator import Microaggregation
 from federated_anon.microaggregation.hac import HAC
+from federated_anon.microaggregation.joint import JointCells
 from federated_anon.microaggregation.kmeans import KMeansMicroaggregation
 from federated_anon.microaggregation.loss import group_means, information_loss
 from federated_anon.microaggregation.maximum_distance import MaximumDistance
@@ -21,6 +22,7 @@ __all__ = [
     "TFRP",
     "Blocked",
     "Grouping",
+    "JointCells",
     "KMeansMicroaggregation",
     "LocalSearch",
     "MaximumDistance",

@@ -28,6 +28,12 @@ class Grid:
         rows = max(2, int(np.sqrt(units)))
         return cls(rows, max(2, round(units / rows)))
 
+    @classmethod
+    def with_units(cls, units: int) -> Grid:
+        """At least ``units`` units, nearly square, but no side longer than 512."""
+        rows = min(512, max(1, int(np.ceil(np.sqrt(units)))))
+        return cls(rows, min(512, max(1, -(-units // rows))))
+
     @property
     def units(self) -> int:
         """Number of units."""
