@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from federated_anon.crypto.pseudonyms import PSEUDONYM_BYTES
+from federated_anon.crypto.compact import unpacked
+from federated_anon.crypto.matching import common_positions
 from federated_anon.errors import MessageRefused
 
 
@@ -24,28 +22,15 @@ class Overlap:
 
 
 def matched(pseudonyms: Mapping[str, bytes]) -> Overlap:
-    """The intersection of all holders' pseudonyms; each must come sorted and without repetition."""
-    values = {name: _checked(name, content) for name, content in pseudonyms.items()}
-    common = reduce(_intersection, values.values())
-    positions = {name: _positions(common, own) for name, own in values.items()}
-    return Overlap(len(common), positions, {name: len(own) for name, own in values.items()})
+    """The intersection of all holders' pseudonyms, each set as ``compact.packed`` made it."""
+    values = {name: _opened(name, content) for name, content in pseudonyms.items()}
+    positions = common_positions(values)
+    records = len(next(iter(positions.values())))
+    return Overlap(records, positions, {name: len(own) for name, own in values.items()})
 
 
-def _intersection(left: pa.Array, right: pa.Array) -> pa.Array:
-    return left.filter(pc.is_in(left, right))
-
-
-def _positions(common: pa.Array, own: pa.Array) -> np.ndarray:
-    return pc.index_in(common, own).to_numpy(zero_copy_only=False).astype(np.int32)
-
-
-def _checked(name: str, content: bytes) -> pa.Array:
-    if len(content) % PSEUDONYM_BYTES:
-        raise MessageRefused(f"the pseudonyms of '{name}' are not {PSEUDONYM_BYTES} bytes each")
-    parts = np.frombuffer(content, dtype=">u8").reshape(-1, 2).astype(np.uint64)
-    high, low = parts[:, 0], parts[:, 1]
-    rises = (high[1:] > high[:-1]) | ((high[1:] == high[:-1]) & (low[1:] > low[:-1]))
-    if not rises.all():
-        raise MessageRefused(f"the pseudonyms of '{name}' are not sorted, or one stands there twice")
-    kind = pa.binary(PSEUDONYM_BYTES)
-    return pa.Array.from_buffers(kind, len(parts), [None, pa.py_buffer(content)])
+def _opened(name: str, content: bytes) -> np.ndarray:
+    try:
+        return unpacked(content)
+    except MessageRefused as error:
+        raise MessageRefused(f"the pseudonyms of '{name}' cannot be used: {error}") from None

@@ -46,6 +46,7 @@ class Code(StrEnum):
     POLICY_ROLE = "policy-role"
     POLICY_LABELS = "policy-labels"
     ROSTER = "roster-mismatch"
+    POINTS = "bad-points"
     SMALL_GROUP = "group-below-k"
     SECOND_PARTITION = "second-partition"
     GUARANTEE = "guarantee-broken"

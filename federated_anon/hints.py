@@ -35,6 +35,7 @@ HINTS: Mapping[Code, str] = {
         "the holders of the study, or a partner's key, are not those it has pinned under [partners]; "
         "compare the keys with their owners"
     ),
+    Code.POINTS: "blinded ids of a partner are not as they should be; do all holders run the same version?",
     Code.SMALL_GROUP: "a group has fewer than k people",
     Code.SECOND_PARTITION: (
         "this version of its data was already released in other groups, and two groupings together give people "
