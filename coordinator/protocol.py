@@ -16,6 +16,7 @@ from coordinator.alignment import Overlap, matched
 from coordinator.assembly import Release, Roster, assembled, roster_of
 from coordinator.course import Ask, Course, everyone
 from coordinator.grouping import grouped, merged
+from coordinator.intersection import blinded_lists, tagged, traced_positions
 from coordinator.open import coded, mapped, refined
 from coordinator.report import Facts, open_facts, report_of, sealed_facts
 from coordinator.sealed import repaired, split_down
@@ -93,7 +94,7 @@ def enrolled(study: Study) -> Course[Roster]:
 
 
 def aligned(study: Study, roster: Roster) -> Course[Overlap]:
-    """Holders agree on a key that the coordinator relays but cannot read, and send pseudonyms under it."""
+    """Holders agree on a key that the coordinator relays but cannot read, and align their people under it."""
     relay = Share(study.holders, roster.identities, roster.agreements, roster.signatures)
     shared = yield Ask(Step.SHARE, everyone(study, relay))
     wrapped = shared[study.holders[0]].wrapped
@@ -101,7 +102,14 @@ def aligned(study: Study, roster: Roster) -> Course[Overlap]:
         raise MessageRefused(f"'{study.holders[0]}' did not wrap the study's key for every holder")
     requests = {name: Align(key) for name, key in zip(study.holders, wrapped, strict=True)}
     replies = yield Ask(Step.ALIGN, requests)
-    overlap = matched({name: reply.pseudonyms for name, reply in replies.items()})
+    if study.alignment.method == "ecdh":
+        lists = yield from blinded_lists(study)
+        return (yield from traced_positions(study, lists, require_overlap(study, tagged(lists))))
+    return require_overlap(study, matched({name: reply.pseudonyms for name, reply in replies.items()}))
+
+
+def require_overlap(study: Study, overlap: Overlap) -> Overlap:
+    """The overlap, or ``DataRefused`` if too few people are in it."""
     least = max(study.alignment.minimum_overlap, study.privacy.k)
     if overlap.records < least:
         raise DataRefused(

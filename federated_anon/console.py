@@ -20,6 +20,8 @@ SHARES = {
     "enrol": 3,
     "share": 1,
     "align": 3,
+    "blind": 0,
+    "trace": 0,
     "map": 15,
     "collaborate": 3,
     "settle": 1,

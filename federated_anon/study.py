@@ -76,8 +76,13 @@ class LabelSettings(Section):
 
 
 class Alignment(Section):
-    """Fewest people all holders must have in common."""
+    """How records are aligned, and the fewest people all holders must have in common.
 
+    ``hmac``: pseudonyms under a key of the holders, fast; ``ecdh``: points that every holder blinds, so that not even
+    a holder together with the coordinator can try out ids.
+    """
+
+    method: Literal["hmac", "ecdh"] = "hmac"
     minimum_overlap: int = Field(default=0, ge=0)
 
 
@@ -108,6 +113,8 @@ class Study(Section):
             raise ValueError("holders: every name may stand there once only")
         if self.exposure == "sealed" and self.method != "best":
             raise ValueError(f"method '{self.method}' shows activations of records, so it needs exposure 'open'")
+        if self.alignment.method == "ecdh" and len(self.holders) < 2:
+            raise ValueError("alignment: 'ecdh' needs at least 2 holders")
         if self.evaluation.losses == "total" and len(self.holders) < 3:
             raise ValueError("evaluation: with fewer than 3 holders a total tells each the other's loss")
         if self.preset.labels and self.labels is None:

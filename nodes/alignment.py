@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from federated_anon.crypto.agreement import agreement_key, statement, study_key, unwrap, wrap
-from federated_anon.crypto.pseudonyms import pseudonyms, sort_order
+from federated_anon.crypto.compact import packed
+from federated_anon.crypto.pseudonyms import pseudonyms, sorted_set
 from federated_anon.crypto.signing import require_signature
 from federated_anon.errors import Code, MessageRefused, PolicyRefused, VerificationFailed
 from federated_anon.messages.payloads import Share
@@ -18,10 +19,9 @@ from nodes.settings import HolderSettings
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """A holder's rows in pseudonym order: ``rows`` are table positions, ``pseudonyms`` the sorted 16-byte values."""
+    """A holder's table positions in the order of its pseudonyms, or of its blinded points."""
 
     rows: np.ndarray
-    pseudonyms: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +75,31 @@ def unwrapped_key(wrapped: bytes, roster: Roster, study: Study, settings: Holder
     return unwrap(wrapped, own, roster.agreements[0], study.digest, settings.name)
 
 
-def pseudonymised(ids: pa.Array, key: bytes) -> People:
-    """All rows under their pseudonyms, sorted, so that the file's own order does not leave."""
-    values = pseudonyms(ids.to_pylist(), key)
-    order = sort_order(values)
-    return People(order, values[order])
+def pseudonymised(ids: pa.Array, key: bytes) -> tuple[People, bytes]:
+    """All rows under their pseudonyms, sorted, so that the file's own order does not leave; and those, packed."""
+    order, values = sorted_set(pseudonyms(ids.to_pylist(), key))
+    return People(order), packed(values)
 
 
-def common_rows(people: People, positions: np.ndarray, study: Study, settings: HolderSettings) -> np.ndarray:
-    """Table positions of the common people, in the common order; refuses positions that cannot be."""
+def common_rows(
+    people: People, positions: np.ndarray, study: Study, settings: HolderSettings, known: np.ndarray | None = None
+) -> np.ndarray:
+    """Table positions of the common people, in the common order; refuses positions that cannot be.
+
+    ``known`` are the positions as partners signed them, where the way of alignment makes them known.
+    """
     if len(positions) and (positions.min() < 0 or positions.max() >= len(people.rows)):
         raise MessageRefused("positions outside the table")
-    if (np.diff(positions) <= 0).any():
+    if known is not None and not np.array_equal(positions, known):
+        raise MessageRefused("positions that the partners did not trace")
+    if known is None and (np.diff(positions) <= 0).any():
         raise MessageRefused("positions must rise: every person once, in pseudonym order")
-    least = max(settings.policy.minimum_overlap, study.alignment.minimum_overlap, study.privacy.k)
-    if len(positions) < least:
-        raise PolicyRefused(f"{len(positions)} people in common, at least {least} are needed", Code.OVERLAP)
+    require_overlap(len(positions), study, settings)
     return people.rows[positions]
+
+
+def require_overlap(count: int, study: Study, settings: HolderSettings) -> None:
+    """Raise if fewer people are common than study, policy or k ask for."""
+    least = max(settings.policy.minimum_overlap, study.alignment.minimum_overlap, study.privacy.k)
+    if count < least:
+        raise PolicyRefused(f"{count} people in common, at least {least} are needed", Code.OVERLAP)

@@ -6,13 +6,10 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
-from federated_anon.arrays import Labels
 from federated_anon.columns import Role
 from federated_anon.crypto.agreement import agreement_key, derive, statement
 from federated_anon.crypto.pseudonyms import shuffle_within
@@ -20,6 +17,7 @@ from federated_anon.encoding import squared_loss
 from federated_anon.errors import Code, FederatedAnonError, MessageRefused, PolicyRefused
 from federated_anon.messages import Message, Step
 from federated_anon.messages import payloads as p
+from federated_anon.messages.relayed import Blind, Trace
 from federated_anon.policy import require_columns, require_permitted, require_round
 from federated_anon.som.parallel import single_blas_thread
 from federated_anon.study import Study
@@ -34,7 +32,9 @@ from nodes.alignment import (
 )
 from nodes.block import Block, Records, failing_groups, plain_types, read_records
 from nodes.guard import Answer, Guard, partition_digest, require_checked, require_groups, require_merged
+from nodes.intersection import Common, Passage, Ring, blinded, traced
 from nodes.labels import refined, shared_labels
+from nodes.memory import Checked, Proposal, Released, StudyKey
 from nodes.sealing import Sealing, advanced, require_coarser, seated
 from nodes.settings import HolderSettings
 from nodes.totals import circle_of, masked_loss
@@ -47,37 +47,8 @@ SCALARS = 8
 """People per Davies-Bouldin value that leaves: as many values as people would be as many equations as unknowns."""
 
 
-@dataclass(frozen=True, slots=True)
-class StudyKey:
-    """The key that only the holders of the study share."""
-
-    value: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A candidate map that waits for the gate's verdict."""
-
-    round: int
-    map: LocalMap
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The proposals that were checked, by round: each only joins groups of the one before it."""
-
-    proposals: tuple[Labels, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """What was released: representatives, one row per group, and the groups."""
-
-    representatives: pa.Table
-    groups: Labels
-
-
 OPEN_STEPS = frozenset({Step.MAP, Step.COLLABORATE, Step.SETTLE, Step.LABEL, Step.REFINE, Step.CODE, Step.CORRECT})
+RING_STEPS = frozenset({Step.BLIND, Step.TRACE})
 SEALED_STEPS = frozenset({Step.SEAT, Step.PROPOSE, Step.SPLIT})
 
 
@@ -91,6 +62,8 @@ class DataHolder:
         self._steps: dict[Step, Callable[[Any], Answer]] = {
             Step.SHARE: self._share,
             Step.ALIGN: self._align,
+            Step.BLIND: self._blind,
+            Step.TRACE: self._trace,
             Step.MAP: self._map,
             Step.COLLABORATE: self._collaborate,
             Step.SETTLE: self._settle,
@@ -138,8 +111,11 @@ class DataHolder:
         return self._guard.release(request, answer)
 
     def _require_exposure(self, step: Step) -> None:
-        """Steps of one exposure are not answered in a study of the other."""
-        exposure = self._recall(Study).exposure
+        """Steps of one exposure, or way of alignment, are not answered in a study of the other."""
+        study = self._recall(Study)
+        exposure = study.exposure
+        if step in RING_STEPS and study.alignment.method != "ecdh":
+            raise PolicyRefused(f"step '{step}' is not one of this alignment", Code.POLICY_METHOD)
         if step in (SEALED_STEPS if exposure == "open" else OPEN_STEPS):
             raise PolicyRefused(f"step '{step}' is not one of {exposure} exposure", Code.POLICY_EXPOSURE)
 
@@ -192,17 +168,43 @@ class DataHolder:
         return Answer(p.Shared(wrapped_keys(roster, study, self._settings)))
 
     def _align(self, request: p.Align) -> Answer:
-        """Pseudonyms of all ids under the holders' key, sorted."""
+        """The holders' key; and pseudonyms of all ids under it, sorted, unless blinded points align them."""
         key = unwrapped_key(request.wrapped, self._recall(Roster), self._recall(Study), self._settings)
-        people = pseudonymised(self._recall(Records).ids, key)
         self._remember(StudyKey(key))
+        if self._recall(Study).alignment.method == "ecdh":
+            return Answer(p.Aligned(b""))
+        people, sent = pseudonymised(self._recall(Records).ids, key)
         self._remember(people)
-        return Answer(p.Aligned(people.pseudonyms.tobytes()))
+        return Answer(p.Aligned(sent))
+
+    def _blind(self, request: Blind) -> Answer:
+        """ECDH alignment, on the way out; it counts as a study of this data, since every run tests a partner's list."""
+        self._guard.require_few_studies()
+        before = self._recall(Passage) if request.round else Passage()
+        ids, key = self._recall(Records).ids, self._recall(StudyKey).value
+        reply, passage = blinded(request, ids, key, before, Ring(self._recall(Study), self._settings))
+        self._remember(passage)
+        return Answer(reply)
+
+    def _trace(self, request: Trace) -> Answer:
+        """ECDH alignment, on the way back; the last round tells this holder who of its people are common."""
+        passage = self._recall(Passage)
+        reply, common = traced(request, passage, Ring(self._recall(Study), self._settings))
+        if common is not None:
+            self._remember(People(passage.orders[0]))
+            self._remember(common)
+        return Answer(reply)
+
+    def _common_rows(self, positions: np.ndarray) -> np.ndarray:
+        """Table positions of the common people, as the way of alignment allows them."""
+        study = self._recall(Study)
+        known = self._recall(Common).positions if study.alignment.method == "ecdh" else None
+        return common_rows(self._recall(People), positions, study, self._settings, known)
 
     def _map(self, request: p.TrainMap) -> Answer:
         """Train the local map on the common people."""
         study = self._recall(Study)
-        rows = common_rows(self._recall(People), request.positions, study, self._settings)
+        rows = self._common_rows(request.positions)
         block = Block.of(self._recall(Records), rows)
         self._guard.require_few_studies()
         found = trained(block.points, request, study, self._settings.name)
@@ -275,7 +277,7 @@ class DataHolder:
     def _seat(self, request: p.Seat) -> Answer:
         """Sealed: the common people take their seats in one group."""
         study, records = self._recall(Study), self._recall(Records)
-        rows = common_rows(self._recall(People), request.positions, study, self._settings)
+        rows = self._common_rows(request.positions)
         self._guard.require_few_studies()
         block = Block.of(records, rows)
         self._remember(block)

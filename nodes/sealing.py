@@ -30,7 +30,7 @@ class Sealing:
 def seated(points: Points, ids: pa.Array, rows: np.ndarray, identity: Identity, study: str, k: int) -> Sealing:
     """Everyone in one group; ties between equal records are broken by numbers that only this holder can compute."""
     secret = derive(identity.secret, "sealed order", study)
-    private = pseudonyms(ids.take(pa.array(rows)).to_pylist(), secret).view(np.uint64)[::2].copy()
+    private = pseudonyms(ids.take(pa.array(rows)).to_pylist(), secret)
     rules = SplitRules(k)
     return Sealing(Proposer(points, private, rules), rules, NestedPartition.whole(len(points)), -1)
 

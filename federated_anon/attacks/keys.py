@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from federated_anon.attacks.attempt import Attempt, exactly
 from federated_anon.attacks.scene import Scene
-from federated_anon.crypto.pseudonyms import PSEUDONYM_BYTES, pseudonyms
+from federated_anon.crypto.compact import unpacked
+from federated_anon.crypto.pseudonyms import pseudonyms
 from federated_anon.messages import payloads as p
 
 
 def recognised(sent: bytes, ids: Sequence[str], key: bytes) -> int:
     """How many of the pseudonyms sent a dictionary of ids finds under ``key``."""
-    tried = {bytes(value) for value in pseudonyms(ids, key)}
-    return sum(sent[i : i + PSEUDONYM_BYTES] in tried for i in range(0, len(sent), PSEUDONYM_BYTES))
+    return int(np.isin(unpacked(sent), pseudonyms(ids, key)).sum())
 
 
 def guessable_keys(study: str) -> Iterable[bytes]:
@@ -24,6 +26,7 @@ def guessable_keys(study: str) -> Iterable[bytes]:
 def dictionary(scene: Scene) -> list[Attempt]:
     """The coordinator knows every id; then it also has the key from a holder, which is stated as a limit."""
     told = [one.pseudonyms for name in scene.study.holders for one in scene.told(p.Aligned, name)[:1]]
+    told = [sent for sent in told if sent]  # Blinded points instead: there are no pseudonyms to recognise.
     if not told:
         return []
     sent, ids = told[-1], list(scene.ids)

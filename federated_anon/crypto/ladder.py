@@ -84,7 +84,7 @@ def _serve(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent ends its workers.
     content = sys.stdin.buffer.read()
     secret, points = content[:POINT_BYTES], content[POINT_BYTES:]
-    found = []
+    found: list[bytes] = []
     for start in range(0, len(points), _CHUNK * POINT_BYTES):
         if os.getppid() != parent:
             return

@@ -16,6 +16,8 @@ class Step(StrEnum):
     ENROL = "enrol"
     SHARE = "share"
     ALIGN = "align"
+    BLIND = "blind"
+    TRACE = "trace"
     MAP = "map"
     COLLABORATE = "collaborate"
     SETTLE = "settle"

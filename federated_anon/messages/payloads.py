@@ -6,22 +6,18 @@ Arrays are one-dimensional unless their name says matrix. A ``Table`` travels as
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
+from federated_anon.messages import relayed
 from federated_anon.messages.envelope import Step
-
-Ints: TypeAlias = Annotated[NDArray[np.integer[Any]], "ints"]
-Floats: TypeAlias = Annotated[NDArray[np.floating[Any]], "floats"]
-Singles: TypeAlias = Annotated[NDArray[np.floating[Any]], "singles"]
-Words: TypeAlias = Annotated[NDArray[np.unsignedinteger[Any]], "words"]
-Flags: TypeAlias = Annotated[NDArray[np.bool_], "flags"]
-IntMatrix: TypeAlias = Annotated[NDArray[np.integer[Any]], "int matrix"]
-Matrix: TypeAlias = Annotated[NDArray[np.floating[Any]], "matrix"]
-Table: TypeAlias = Annotated[pa.Table, "table"]
+from federated_anon.messages.fields import Flags as Flags
+from federated_anon.messages.fields import Floats as Floats
+from federated_anon.messages.fields import IntMatrix as IntMatrix
+from federated_anon.messages.fields import Ints as Ints
+from federated_anon.messages.fields import Matrix as Matrix
+from federated_anon.messages.fields import Singles as Singles
+from federated_anon.messages.fields import Table as Table
+from federated_anon.messages.fields import Words as Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +67,7 @@ class Align:
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """Sorted pseudonyms, 16 bytes each, joined."""
+    """The set of pseudonyms, packed (``crypto.compact``); empty where blinded points align the records."""
 
     pseudonyms: bytes
 
@@ -303,6 +299,8 @@ REQUESTS: dict[Step, type[Any]] = {
     Step.ENROL: Enrol,
     Step.SHARE: Share,
     Step.ALIGN: Align,
+    Step.BLIND: relayed.Blind,
+    Step.TRACE: relayed.Trace,
     Step.MAP: TrainMap,
     Step.COLLABORATE: Collaborate,
     Step.SETTLE: Settle,
@@ -323,6 +321,8 @@ REPLIES: dict[Step, type[Any]] = {
     Step.ENROL: Enrolled,
     Step.SHARE: Shared,
     Step.ALIGN: Aligned,
+    Step.BLIND: relayed.Blinded,
+    Step.TRACE: relayed.Traced,
     Step.MAP: Mapped,
     Step.COLLABORATE: Candidate,
     Step.SETTLE: Mapped,

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from federated_anon.crypto.agreement import agreement_key, derive, study_key, unwrap, wrap
-from federated_anon.crypto.pseudonyms import pseudonyms, shuffle_within, sort_order
+from federated_anon.crypto.pseudonyms import pseudonyms, shuffle_within, sorted_set
 from federated_anon.crypto.signing import Identity, require_signature
-from federated_anon.errors import Code, PolicyRefused, StorageFailed, VerificationFailed
+from federated_anon.errors import Code, DataRefused, PolicyRefused, StorageFailed, VerificationFailed
 
 STUDY = "5" * 64
 FIRST, SECOND, STRANGER = (Identity.for_simulation(0, name) for name in ("first", "second", "stranger"))
@@ -52,14 +52,17 @@ def test_keys_differ_by_study_and_purpose():
 
 def test_pseudonyms_are_truncated_hmac_under_a_derived_key():
     key = b"k" * 32
-    expected = hmac.new(derive(key, "pseudonyms"), b"anna", hashlib.sha256).digest()[:16]
-    assert pseudonyms(["anna", "ben"], key)[0].tobytes() == expected
+    expected = hmac.new(derive(key, "pseudonyms"), b"anna", hashlib.sha256).digest()[:8]
+    assert int(pseudonyms(["anna", "ben"], key)[0]) == int.from_bytes(expected, "big")
 
 
-def test_pseudonyms_sort_as_bytes_do():
+def test_pseudonyms_are_sorted_and_two_alike_are_refused():
     values = pseudonyms([str(n) for n in range(500)], b"k" * 32)
-    in_order = [value.tobytes() for value in values[sort_order(values)]]
-    assert in_order == sorted(in_order)
+    order, rising = sorted_set(values)
+    assert rising.tolist() == sorted(values.tolist())
+    assert np.array_equal(values[order], rising)
+    with pytest.raises(DataRefused, match="another name"):
+        sorted_set(np.append(values, values[7]))
 
 
 def test_the_shuffle_keeps_groups_together_and_needs_the_key():
