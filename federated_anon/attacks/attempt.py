@@ -38,10 +38,14 @@ class Attempt:
 
     @property
     def verdict(self) -> Verdict:
-        """Broken only if the whole interval lies above the bound: a lucky guess is no leak."""
+        """Broken only if an interval of twice the width lies above the bound: a lucky guess is no leak.
+
+        The interval itself would be beaten by chance once in 40 attacks, and every study is attacked many times.
+        """
         if self.bound is None:
             return Verdict.STATED
-        is_above = self.success.value > SLACK * self.bound and self.success.low > self.bound
+        lowest = self.success.value - 2 * (self.success.value - self.success.low)
+        is_above = self.success.value > SLACK * self.bound and lowest > self.bound
         return Verdict.BROKEN if is_above else Verdict.HOLDS
 
     def as_dict(self) -> dict[str, Any]:
