@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
 import numpy as np
 
@@ -52,14 +54,20 @@ class Disassociated:
         return sum(len(record) for one in self.clusters for chunk in one.chunks for record in chunk.records)
 
 
-def disassociated(transactions: Transactions, clusters: Iterable[Rows], k: int, m: int) -> Disassociated:
+def disassociated(
+    transactions: Transactions, clusters: Iterable[Rows], k: int, m: int, rules: Sequence[Record] = ()
+) -> Disassociated:
     """The published form of given clusters, whatever their sizes: see ``disassociate`` for the guarded way."""
-    return Disassociated(k, m, tuple(vertical(transactions, rows, k, m) for rows in clusters), transactions.names)
+    whole = tuple(vertical(transactions, rows, k, m, rules) for rows in clusters)
+    return Disassociated(k, m, whole, transactions.names)
 
 
-def vertical(transactions: Transactions, rows: Rows | Sequence[int], k: int, m: int) -> Cluster:
+def vertical(
+    transactions: Transactions, rows: Rows | Sequence[int], k: int, m: int, rules: Sequence[Record] = ()
+) -> Cluster:
     """VERPART (Terrovitis et al. 2012): items of support below ``k`` become terms; the others, by falling support,
-    each join the first record chunk that stays k^m-anonymous.
+    each join the first record chunk that stays k^m-anonymous. Items of ``rules`` that k of the records contain go
+    first, rule by rule, so that they meet in one chunk.
     """
     part = transactions.select(np.asarray(rows, dtype=np.int64))
     records = list(part)
@@ -70,8 +78,15 @@ def vertical(transactions: Transactions, rows: Rows | Sequence[int], k: int, m: 
     terms = tuple(sorted(item for item, mask in masks.items() if mask.bit_count() < k))
     kept = (item for item, mask in masks.items() if mask.bit_count() >= k)
     frequent = sorted(kept, key=lambda item: (-masks[item].bit_count(), item))
-    domains = dealt(frequent, masks, k, m)
+    domains = dealt([*dict.fromkeys([*leading(rules, masks, k), *frequent])], masks, k, m)
     return Cluster(len(records), tuple(chunk_of(records, domain) for domain in domains), terms)
+
+
+def leading(rules: Sequence[Record], masks: dict[int, int], k: int) -> list[int]:
+    """Items of the rules that at least ``k`` records contain, the most frequent rule first."""
+    held = [(reduce(and_, (masks[item] for item in rule)), rule) for rule in rules if all(item in masks for item in rule)]
+    strong = [(-records.bit_count(), rule) for records, rule in held if records.bit_count() >= k]
+    return [item for _, rule in sorted(strong) for item in rule]
 
 
 def chunk_of(records: Iterable[Record], domain: Iterable[int]) -> Chunk:
