@@ -1,4 +1,4 @@
-"""The command line: ``federated-anon init, simulate, run, verify, attack, doctor, keys, demo``."""
+"""The command line: ``federated-anon init, simulate, run, verify, attack, disassociate, doctor, keys, demo``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from federated_anon import cli_attack, cli_service, console
+from federated_anon import cli_attack, cli_service, cli_sets, console
 from federated_anon.errors import SettingsRefused
 from federated_anon.findings import Finding
 from federated_anon.interruption import INTERRUPTION
@@ -48,6 +48,7 @@ STAR = "Names are comma-separated; '*' stands, in one role, for every column not
 
 app.add_typer(cli_service.app)
 app.add_typer(cli_attack.app)
+app.add_typer(cli_sets.app)
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -180,6 +181,8 @@ def verify_command(
     """A run, checked from its files."""
     from coordinator.audit import audited
 
+    if cli_sets.verified(folder, as_json):
+        return
     found = audited(folder, dict(parsed_pin(text) for text in pin or ()))
     verdict = {
         "verified": True,

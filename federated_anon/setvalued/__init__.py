@@ -6,6 +6,8 @@ from federated_anon.setvalued.chunks import Chunk, Cluster, Disassociated, disas
 from federated_anon.setvalued.front import disassociate
 from federated_anon.setvalued.partition import horizontal
 from federated_anon.setvalued.reassociation import reassociate
+from federated_anon.setvalued.safety import exposed, require_covered, suppressed
+from federated_anon.setvalued.schema import from_json, to_json
 from federated_anon.setvalued.transactions import Transactions
 from federated_anon.setvalued.verifier import require_disassociated, require_km
 
@@ -16,9 +18,14 @@ __all__ = [
     "Transactions",
     "disassociate",
     "disassociated",
+    "exposed",
+    "from_json",
     "horizontal",
     "reassociate",
+    "require_covered",
     "require_disassociated",
     "require_km",
+    "suppressed",
+    "to_json",
     "vertical",
 ]

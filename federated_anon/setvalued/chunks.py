@@ -84,7 +84,9 @@ def vertical(
 
 def leading(rules: Sequence[Record], masks: dict[int, int], k: int) -> list[int]:
     """Items of the rules that at least ``k`` records contain, the most frequent rule first."""
-    held = [(reduce(and_, (masks[item] for item in rule)), rule) for rule in rules if all(item in masks for item in rule)]
+    held = [
+        (reduce(and_, (masks[item] for item in rule)), rule) for rule in rules if all(item in masks for item in rule)
+    ]
     strong = [(-records.bit_count(), rule) for records, rule in held if records.bit_count() >= k]
     return [item for _, rule in sorted(strong) for item in rule]
 

@@ -11,6 +11,7 @@ from federated_anon.setvalued import ants, flow
 from federated_anon.setvalued.chunks import Disassociated, disassociated
 from federated_anon.setvalued.partition import Rows, as_rows, even_parts, horizontal, joined
 from federated_anon.setvalued.rules import Holdings, Rule, coded
+from federated_anon.setvalued.safety import require_covered, suppressed
 from federated_anon.setvalued.transactions import Transactions
 from federated_anon.setvalued.verifier import require_disassociated
 
@@ -28,12 +29,14 @@ def disassociate(
     beta: float = 0.6,
     method: Method = "ants",
     seed: int = 0,
+    suppress: bool = False,
 ) -> Disassociated:
     """Disassociate transactions: any ``m`` items that somebody knows of a person fit at least ``k`` people.
 
     Clusters have ``min_size`` (default: half of ``delta``, at least k) to ``delta`` people. Records that contain one of
-    the ``rules`` are gathered first, so that ``beta`` of each rule's support stays together. The result is checked by
-    the independent verifier: what breaks its promise raises ``GuaranteeBroken``.
+    the ``rules`` are gathered first, so that ``beta`` of each rule's support stays together. ``suppress`` turns items
+    into terms where a cluster is open to the cover problem. The result is checked by the independent verifier: what
+    breaks its promise raises ``GuaranteeBroken``.
     """
     least = max(k, delta // 2) if min_size is None else min_size
     require_settings(k, m, delta, least, beta, method)
@@ -41,8 +44,11 @@ def disassociate(
     if len(transactions) < k:
         raise GuaranteeBroken(f"k = {k} people are needed, the data has {len(transactions)}")
     people = in_content_order(transactions)
-    form = disassociated(people, clustered(people, k, delta, least, known, beta, method, seed), k, m)
+    form = disassociated(people, clustered(people, k, delta, least, known, beta, method, seed), k, m, known)
+    form = suppressed(form) if suppress else form
     require_disassociated(form)
+    if suppress:
+        require_covered(form)
     return form
 
 
