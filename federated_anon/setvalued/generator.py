@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from federated_anon.arrays import Weights
 from federated_anon.seeds import stream
 from federated_anon.setvalued.transactions import Transactions
 
@@ -43,6 +44,6 @@ def power_law(records: int, items: int = 497, seed: int = 0) -> Transactions:
     return Transactions(offsets, (pairs % items).astype(np.int32), tuple(map(str, range(items))))
 
 
-def drawn(rng: np.random.Generator, count: int, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+def drawn(rng: np.random.Generator, count: int, weights: Weights) -> NDArray[np.int64]:
     """Indices drawn with the given weights."""
     return np.searchsorted(np.cumsum(weights / weights.sum())[:-1], rng.random(count), side="right")

@@ -46,13 +46,11 @@ def top_pairs(transactions: Transactions, count: int) -> dict[Itemset, int]:
     shape = (len(transactions), len(order))
     held = scipy.sparse.csr_array((np.ones(inside.sum(), dtype=np.int64), (rows[inside], places[inside])), shape=shape)
     both = scipy.sparse.triu(held.T @ held, k=1).tocoo()
-    keep = np.argsort(-both.data, kind="stable")
-    if len(keep) > count:  # All that tie with the last one stay until names have decided.
-        keep = keep[both.data[keep] >= both.data[keep[count - 1]]]
+    one, other = (order[place] for place in both.coords)
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    chosen = np.lexsort((high, low, -both.data))[:count].tolist()
     names = transactions.names
-    coded = [(sorted((int(order[i]), int(order[j]))), int(n)) for i, j, n in zip(*both.coords, both.data, strict=True)]
-    chosen = sorted((-coded[place][1], coded[place][0]) for place in keep.tolist())[:count]
-    return {(names[a], names[b]): -support for support, (a, b) in chosen}
+    return {(names[low[place]], names[high[place]]): int(both.data[place]) for place in chosen}
 
 
 def frequent_itemsets(transactions: Transactions, minimum: int, sizes: tuple[int, int] = (2, 3)) -> dict[Itemset, int]:
