@@ -102,6 +102,10 @@ def roster_of(study: Study, replies: Mapping[str, Enrolled]) -> Roster:
         column for holder, reply in zip(study.holders, ordered, strict=True) for column in _published(holder, reply)
     )
     _require_distinct(columns)
+    wished = {column.name for column in columns if column.role is Role.WISH}
+    columns = tuple(column for column in columns if column.role is not Role.WISH)
+    if study.privacy.personal and study.privacy.personal not in wished:
+        raise DataRefused(f"no holder brings the wishes '{study.privacy.personal}': declare them with the role 'wish'")
     if not any(column.role is Role.QUASI for column in columns):
         raise DataRefused("no holder brings a quasi-identifier: there is nothing to anonymise")
     promised = study.privacy.l is not None or study.privacy.t is not None

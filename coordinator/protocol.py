@@ -128,9 +128,9 @@ def constrained(study: Study, proposal: Proposal) -> Course[tuple[Proposal, int]
         if not failing.any():
             return proposal, number
         if proposal.groups.max() == 0:
-            raise GuaranteeBroken("l or t cannot be reached: the whole table as one group does not keep it")
+            raise GuaranteeBroken("l, t or a wish cannot be reached: the whole table as one group does not keep it")
         proposal = proposal.mended(failing)
-    raise GuaranteeBroken(f"l or t was not reached after merging groups {MOST_MERGES} times")
+    raise GuaranteeBroken(f"l, t or a wish was not reached after merging groups {MOST_MERGES} times")
 
 
 def released(study: Study, roster: Roster, groups: Labels, secret: bytes) -> Course[Release]:

@@ -87,7 +87,8 @@ def report_of(
         "method": study.method,
         "exposure": study.exposure,
         "labels": study.labels.model_dump(mode="json") if study.labels else None,
-        "caveats": [*facts.caveats, *beyond_all(columns)],
+        "personal": study.privacy.personal,
+        "caveats": [*facts.caveats, *personal_told(study.privacy.personal), *beyond_all(columns)],
         "records": release.table.num_rows,
         "parquet_sha256": hashlib.sha256(release.parquet()).hexdigest(),
         "groups": release.groups,
@@ -105,6 +106,12 @@ def report_of(
         "seed": study.seed,
         "software": version("federated-anon"),
     }
+
+
+def personal_told(column: str | None) -> list[str]:
+    """What a reader must know of wishes: the table alone cannot show that they were kept."""
+    told = "is in a group at least as large as their own wish, as the wishes' holder checked; wishes were not sent"
+    return [f"Personal k ('{column}'): everybody {told}."] if column else []
 
 
 def beyond_all(columns: list[dict[str, Any]]) -> list[str]:

@@ -85,6 +85,9 @@ def simulate_command(
     key: Annotated[
         str | None, typer.Option(metavar="NAME", help="Column that names the person; without it, the row does.")
     ] = None,
+    wish: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Whole numbers: nobody in a group smaller than their own wish.")
+    ] = None,
     views: Annotated[
         str, typer.Option(metavar="'A,B;C,D'", help="Who holds what; without it, dealt at random by the seed.")
     ] = "",
@@ -114,6 +117,7 @@ def simulate_command(
             keep=names(keep),
             drop=names(drop),
             key=key,
+            wish=wish,
             views=[names(view) for view in views.split(";")] if views else (),
             method=method,
             exposure=exposure,

@@ -31,6 +31,7 @@ class Role(StrEnum):
     SENSITIVE = "sensitive"
     SET = "set-valued"
     KEEP = "keep"
+    WISH = "wish"
 
 
 class Kind(StrEnum):
@@ -80,10 +81,13 @@ def column_faults(column: Column) -> list[str]:
 
 
 def _role_faults(column: Column) -> list[str]:
-    """A set-valued role and a set go together; free text can be neither generalised nor compared."""
+    """A set-valued role and a set go together, wishes are whole numbers, free text can be neither generalised
+    nor compared."""
     faults = []
     if (column.role is Role.SET) != (column.kind is Kind.SET) and column.role is not Role.IDENTIFIER:
         faults.append(f"role '{Role.SET}' and type '{Kind.SET}' go together, got '{column.role}', '{column.kind}'")
+    if column.role is Role.WISH and column.kind is not Kind.INTEGER:
+        faults.append(f"wishes for a personal k are of type '{Kind.INTEGER}', got '{column.kind}'")
     if column.role is Role.QUASI and column.kind is Kind.TEXT:
         faults.append("free text cannot be a quasi-identifier; declare a category, or drop it as an identifier")
     return faults

@@ -27,6 +27,7 @@ class Roles:
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     key: str | None = None
+    wish: str | None = None
 
     def named(self) -> dict[Role, tuple[str, ...]]:
         """The names as given, by role."""
@@ -37,6 +38,7 @@ class Roles:
             Role.KEEP: self.keep,
             Role.IDENTIFIER: self.drop,
             Role.KEY: key,
+            Role.WISH: (self.wish,) if self.wish else (),
         }
 
 
@@ -114,7 +116,7 @@ def dealt(
     Quasi-identifiers are dealt evenly, so that every holder has at least one; identifiers are dealt to nobody.
     """
     key = next(column for column in columns if column.role is Role.KEY)
-    shared = [c for c in columns if c.role in (Role.QUASI, Role.SENSITIVE, Role.KEEP, Role.SET)]
+    shared = [c for c in columns if c.role not in (Role.KEY, Role.IDENTIFIER)]
     parts = _viewed(shared, views) if views else _random(shared, holders, seed)
     return {HOLDER.format(number + 1): (key, *part) for number, part in enumerate(parts)}
 

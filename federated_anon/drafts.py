@@ -84,6 +84,7 @@ COLUMNS_NOTE = """\
 #   quasi-identifier   others may know it too: people are grouped so that k of them look the same
 #   sensitive          its values stay, shuffled inside each group; l and t of the study apply to it
 #   keep               its values stay, shuffled inside each group
+#   wish               each person's own wish for k (whole numbers); kept by the study's [privacy] personal, never sent
 # Types: number, integer, boolean, category, ordered (with levels = [...], lowest first), date, timestamp, text.
 # weight = 2.0 makes a quasi-identifier count twice in distances.
 """
@@ -102,6 +103,7 @@ STUDY_NOTES = {
     "[privacy]": "# Every combination of quasi-identifiers occurs at least k times. Optional:\n"
     "# l = 3                    every group shows at least l values of each sensitive column\n"
     '# diversity = "distinct"   how l is counted; or "entropy"\n'
+    '# personal = "wished"      a column of wishes: nobody in a group smaller than their own wish\n'
     "# t = 0.3                  no group's sensitive values are farther than t from those of all (0 to 1)",
 }
 
@@ -113,7 +115,7 @@ DEPLOYMENT_NOTE = """\
 # of its node (resource = "north"). This part is not agreed on, and holders never see it.
 """
 
-CHOICE = "  # choose: identifier, key, quasi-identifier, sensitive or keep"
+CHOICE = "  # choose: identifier, key, quasi-identifier, sensitive, keep or wish"
 
 
 def settings_text(content: Mapping[str, Any], facts: Mapping[str, str] | None = None) -> str:

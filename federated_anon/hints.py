@@ -29,7 +29,7 @@ HINTS: Mapping[Code, str] = {
     Code.POLICY_METHOD: "its [policy] methods does not list the study's method",
     Code.POLICY_COLUMN: "its [policy] never_send names a column that was asked for",
     Code.POLICY_ROUNDS: "its [policy] most_rounds allows fewer rounds",
-    Code.POLICY_ROLE: "it declares a set-valued column, which a table study cannot release; drop it or never_send it",
+    Code.POLICY_ROLE: "it declares a set-valued column, or wishes that the study ignores; drop it or never_send it",
     Code.POLICY_LABELS: "its [policy] share_labels does not let the labels go as far as the study's [labels] share",
     Code.ROSTER: (
         "the holders of the study, or a partner's key, are not those it has pinned under [partners]; "
@@ -42,7 +42,7 @@ HINTS: Mapping[Code, str] = {
         "away; repeat the study unchanged, use new data, or let the data owner decide (its [policy] "
         "one_release_per_data_version)"
     ),
-    Code.GUARANTEE: "a group breaks l or t of one of its sensitive columns",
+    Code.GUARANTEE: "a group breaks l or t of one of its sensitive columns, or a personal wish",
     Code.VERIFICATION: "a signature does not fit",
     Code.LATE: "it ended or did not answer; is its process running, and can its settings be loaded there?",
     Code.STORAGE: "it could not write its ledger, and nothing leaves unrecorded; is its disk full or read-only?",

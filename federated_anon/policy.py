@@ -49,6 +49,8 @@ def _breaches(policy: Policy, study: Study, columns: Sequence[Column]) -> Iterat
         yield Code.POLICY_ROUNDS, f"{study.rounds} rounds, at most {policy.most_rounds}"
     if study.labels and study.labels.column in {column.name for column in columns}:
         yield from _label_breaches(policy.share_labels, study.labels)
+    if wishes := [c.name for c in columns if c.role is Role.WISH and c.name != study.privacy.personal]:
+        yield Code.POLICY_ROLE, f"wishes ({', '.join(wishes)}) that the study's [privacy] personal does not name"
     if any(column.role is Role.SET for column in columns):
         yield (
             Code.POLICY_ROLE,

@@ -98,6 +98,7 @@ def simulate(
     keep: Sequence[str] = (),
     drop: Sequence[str] = (),
     key: str | None = None,
+    wish: str | None = None,
     views: Sequence[Sequence[str]] = (),
     method: str = "best",
     exposure: str = "open",
@@ -123,13 +124,13 @@ def simulate(
     if out is not None:
         require_free(Path(out))
     given = read_table(table) if isinstance(table, Path | str) else table
-    roles = Roles(tuple(quasi), tuple(sensitive), tuple(keep), tuple(drop), key)
+    roles = Roles(tuple(quasi), tuple(sensitive), tuple(keep), tuple(drop), key, wish)
     content = {
         "name": "simulation",
         "method": method,
         "exposure": exposure,
         "seed": seed,
-        "privacy": {"k": k, "l": l, "t": t},
+        "privacy": {"k": k, "l": l, "t": t, "personal": wish},
         **settings,
     }
     shares, study = planned(given, roles, holders, views, content)

@@ -22,12 +22,13 @@ Exposure = Literal["open", "sealed"]
 
 
 class Privacy(Section):
-    """What every group of the release must keep."""
+    """What every group of the release must keep; ``personal`` names a column of wishes for a k of one's own."""
 
     k: int = Field(ge=2)
     l: int | None = Field(default=None, ge=2)  # noqa: E741  (the literature's own name)
     diversity: Literal["distinct", "entropy"] = "distinct"
     t: float | None = Field(default=None, gt=0, le=1)
+    personal: str | None = Field(default=None, min_length=1)
 
 
 class MapSettings(Section):

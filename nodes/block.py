@@ -11,25 +11,31 @@ import pyarrow.compute as pc
 from federated_anon.arrays import Labels, Points
 from federated_anon.columns import UNORDERED, Column, Role
 from federated_anon.encoding import Encoding
-from federated_anon.errors import DataRefused
-from federated_anon.privacy import closeness, distinct_diversity, entropy_diversity
+from federated_anon.errors import Code, DataRefused, PolicyRefused
+from federated_anon.privacy import closeness, distinct_diversity, entropy_diversity, require_wishes, unmet_groups
 from federated_anon.study import Privacy
 from nodes.identity import data_version, normalise_ids, require_unique
 from nodes.scratch import Scratch
 from nodes.settings import HolderSettings
 
+NO_WISHES = np.zeros(0, dtype=np.int64)
 PUBLISHED = frozenset({Role.QUASI, Role.SENSITIVE, Role.KEEP})
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """All rows of a holder as declared, their normalised ids, and the name of this version of the data."""
+    """All rows of a holder as declared, their normalised ids, and the name of this version of the data.
+
+    ``wishes`` are the values of the column ``wish``, where there is one: each person's own k, 0 where it is missing.
+    """
 
     table: pa.Table
     ids: pa.Array
     version: str
     published: tuple[Column, ...]
     scratch: Scratch = field(default_factory=Scratch)
+    wish: Column | None = None
+    wishes: Labels = field(default_factory=NO_WISHES.copy, repr=False)
 
 
 def read_records(settings: HolderSettings) -> Records:
@@ -45,7 +51,16 @@ def read_records(settings: HolderSettings) -> Records:
         if column.role in PUBLISHED and column.name not in settings.policy.never_send
     )
     chosen = table.select([column.name for column in published])
-    return Records(chosen, ids, version, published, settings.source.scratch)
+    never = settings.policy.never_send
+    wish = next((column for column in settings.columns if column.role is Role.WISH and column.name not in never), None)
+    wishes = NO_WISHES if wish is None else read_wishes(table[wish.name])
+    return Records(chosen, ids, version, published, settings.source.scratch, wish, wishes)
+
+
+def read_wishes(column: pa.ChunkedArray) -> Labels:
+    """Each person's own k as whole numbers; a missing wish is none."""
+    wishes: Labels = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
+    return wishes
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +77,7 @@ class Block:
     points: Points
     places: np.ndarray
     rows: int
+    wishes: Labels = field(default_factory=NO_WISHES.copy, repr=False)
 
     @classmethod
     def of(cls, records: Records, rows: np.ndarray) -> Block:
@@ -75,16 +91,27 @@ class Block:
         order = pc.sort_indices(records.ids).to_numpy()
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
-        return cls(records, table, encoding, points, rank[rows], len(order))
+        wishes = NO_WISHES if records.wish is None else records.wishes[rows]
+        return cls(records, table, encoding, points, rank[rows], len(order), wishes)
 
 
 def failing_groups(block: Block, groups: Labels, privacy: Privacy) -> np.ndarray:
-    """Per group: does a sensitive column of this holder break the study's l or t there?"""
+    """Per group: does a sensitive column of this holder break the study's l or t there, or the group a wish?"""
     failing = np.zeros(int(groups.max()) + 1, dtype=bool)
+    if block.records.wish is not None:
+        failing |= unmet_groups(groups, block.wishes)
     for column in block.records.published:
         if column.role is Role.SENSITIVE:
             failing |= _column_fails(block.table[column.name], column, groups, privacy)
     return failing
+
+
+def require_kept(block: Block, groups: Labels, privacy: Privacy) -> None:
+    """Raise ``PolicyRefused`` if a group breaks l, t or a wish; wishes are counted anew, by code of their own."""
+    if failing_groups(block, groups, privacy).any():
+        raise PolicyRefused("a group fails l or t of a sensitive column, or a wish", Code.GUARANTEE)
+    if block.records.wish is not None:
+        require_wishes(groups, block.wishes)
 
 
 def _column_fails(values: pa.ChunkedArray, column: Column, groups: Labels, privacy: Privacy) -> np.ndarray:

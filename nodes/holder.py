@@ -30,7 +30,7 @@ from nodes.alignment import (
     unwrapped_key,
     wrapped_keys,
 )
-from nodes.block import Block, Records, failing_groups, plain_types, read_records
+from nodes.block import Block, Records, failing_groups, plain_types, read_records, require_kept
 from nodes.guard import Answer, Guard, partition_digest, require_checked, require_groups, require_merged
 from nodes.intersection import Common, Passage, Ring, blinded, traced
 from nodes.labels import refined, shared_labels
@@ -149,14 +149,15 @@ class DataHolder:
     def _enrolment(self, study: Study, records: Records) -> p.Enrolled:
         identity = self._settings.identity
         agreement = agreement_key(identity, study.digest).public_key().public_bytes_raw()
+        told = (*records.published, *([records.wish] if records.wish else []))
         return p.Enrolled(
             identity=identity.public,
             agreement=agreement,
             signature=identity.sign(statement(study.digest, self._settings.name, agreement)),
-            names=tuple(column.name for column in records.published),
-            roles=tuple(column.role.value for column in records.published),
-            kinds=tuple(column.kind.value for column in records.published),
-            levels=tuple(json.dumps(column.levels) for column in records.published),
+            names=tuple(column.name for column in told),
+            roles=tuple(column.role.value for column in told),
+            kinds=tuple(column.kind.value for column in told),
+            levels=tuple(json.dumps(column.levels) for column in told),
             rows=records.table.num_rows if self._settings.policy.tell_rows else -1,
         )
 
@@ -323,8 +324,7 @@ class DataHolder:
         require_columns(self._settings.policy, request.columns, [column.name for column in published])
         require_groups(request.groups, len(block.points), study.privacy.k)
         require_checked(self._recall(Checked).proposals[-1], request.groups)
-        if failing_groups(block, request.groups, study.privacy).any():
-            raise PolicyRefused("a group fails l or t of a sensitive column", Code.GUARANTEE)
+        require_kept(block, request.groups, study.privacy)
         digest = partition_digest(request.groups, block.places, block.rows)
         self._guard.require_first("partition", digest)
         wanted = [column for column in published if column.name in request.columns]

@@ -19,7 +19,7 @@ def merge_siblings(partition: NestedPartition, failing: Labels) -> NestedPartiti
     """
     parent = parent_of_groups(partition)
     if 0 in failing:
-        raise GuaranteeBroken("l or t cannot be reached: the whole table as one group does not keep it")
+        raise GuaranteeBroken("l, t or a wish cannot be reached: the whole table as one group does not keep it")
     merged = np.zeros(len(parent), dtype=np.bool_)
     merged[parent[failing]] = True
     return NestedPartition(_topmost(parent, merged)[partition.labels], partition.parents)
