@@ -7,7 +7,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ OBJECT_STORE = 512 * 2**20
 LONGEST_BASE = 16  # Characters of a temporary folder under which the paths of Ray's sockets are short enough.
 PATIENCE = 2.0  # Seconds for Ray's processes to end when asked to.
 MARK = "federated_anon_cluster"  # In small letters, so that it stands late in a sorted environment.
+ITEMS_PER_WORKER = 25
 GLANCE = 0.2  # Seconds between looks, so that an interruption is noticed at once.
 
 
@@ -102,6 +103,23 @@ def own_cluster(holders: int) -> Iterator[None]:
             known = processes_of(folder)
             ray.shutdown()
             end_all(folder, known)
+
+
+def as_finished(work: Callable[[Any], Any], items: Sequence[Any], at_once: int) -> Iterator[tuple[Any, Any]]:
+    """``(item, work(item))`` in whatever order they finish, on the cluster that is joined; one core each.
+
+    No more than ``at_once`` are under way, which bounds memory; a worker process ends after some items, so that what
+    libraries keep is given back. ``work`` is a function that workers can import.
+    """
+    task = ray.remote(num_cpus=1, max_calls=ITEMS_PER_WORKER, max_retries=1)(work)
+    waiting, pending = list(reversed(items)), dict[Any, Any]()
+    while waiting or pending:
+        while waiting and len(pending) < at_once:
+            item = waiting.pop()
+            pending[task.remote(item)] = item
+        ready, _ = ray.wait(list(pending), num_returns=1, timeout=GLANCE)
+        for reference in ready:
+            yield pending.pop(reference), ray.get(reference)
 
 
 def start_ray(**options: Any) -> None:

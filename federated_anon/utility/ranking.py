@@ -45,21 +45,28 @@ def ranks(scores: Scores, higher_is_better: bool) -> Scores:
     return np.asarray(rankdata(-scores if higher_is_better else scores, axis=1))
 
 
-def rank(methods: Sequence[str], scores: Scores, higher_is_better: bool = True, alpha: float = 0.05) -> Ranking:
+def rank(
+    methods: Sequence[str],
+    scores: Scores,
+    higher_is_better: bool = True,
+    alpha: float = 0.05,
+    independent: int | None = None,
+) -> Ranking:
     r"""Compare methods over cases by their ranks.
 
     .. math:: CD = \frac{q_\alpha}{\sqrt 2} \sqrt{\frac{m (m + 1)}{6 n}}
 
-    with q the studentized range over m methods. Two cases and two methods are the least that can be compared; with
-    two methods Friedman's statistic follows the same formula.
+    with q the studentized range over m methods and n cases. Where several cases come from one table (its k, say) they
+    are not independent: ``independent`` then says how many tables there are, which stands for n in the difference and
+    scales the statistic, while mean ranks are over all cases. Two methods and two cases are the least.
     """
     if scores.ndim != 2 or scores.shape[1] != len(methods) or min(scores.shape) < 2 or not np.isfinite(scores).all():
         raise DataRefused(f"ranks need numbers of 2 methods and 2 cases at least, got {scores.shape}")
     from scipy.stats import chi2, studentized_range
 
-    cases, count = scores.shape
+    count, cases = scores.shape[1], independent or len(scores)
     placed = ranks(scores, higher_is_better)
-    statistic = _friedman(placed)
+    statistic = _friedman(placed) * cases / len(scores)
     width = float(studentized_range.ppf(1 - alpha, count, np.inf)) / np.sqrt(2)
     return Ranking(
         tuple(methods),
