@@ -109,9 +109,14 @@ def as_finished(work: Callable[[Any], Any], items: Sequence[Any], at_once: int) 
     """``(item, work(item))`` in whatever order they finish, on the cluster that is joined; one core each.
 
     No more than ``at_once`` are under way, which bounds memory; a worker process ends after some items, so that what
-    libraries keep is given back. ``work`` is a function that workers can import.
+    libraries keep is given back. Temporary files of a worker lie in the cluster's folder, and go with it.
     """
-    task = ray.remote(num_cpus=1, max_calls=ITEMS_PER_WORKER, max_retries=1)(work)
+
+    def in_own_room(item: Any) -> Any:
+        tempfile.tempdir = os.environ.get(MARK, tempfile.tempdir)
+        return work(item)
+
+    task = ray.remote(num_cpus=1, max_calls=ITEMS_PER_WORKER, max_retries=1)(in_own_room)
     waiting, pending = list(reversed(items)), dict[Any, Any]()
     while waiting or pending:
         while waiting and len(pending) < at_once:
