@@ -48,6 +48,7 @@ def open_facts(
     holders = {
         name: {
             "davies_bouldin": maps.validity[name],
+            "model": "kde" if study.preset.density else study.model_of(name),
             "grid": [maps.grid.rows, maps.grid.cols],
             "cells": len(code.prototypes),
             "uses_partners_codes": len(code.coefficients) > 0,

@@ -108,7 +108,7 @@ STUDY_NOTES = {
 }
 
 DEPLOYMENT_NOTE = """\
-# Optional sections: [map] rows, cols, scale, passes; [collaboration] rounds, strength, radius, align,
+# Optional sections: [map] rows, cols, scale, passes, model, bandwidth; [collaboration] rounds, strength, radius, align,
 # side_information, cells; [alignment] minimum_overlap.
 
 # Where each holder runs: its settings file there, relative to this file; on a Ray cluster also the custom resource

@@ -18,6 +18,7 @@ from federated_anon.sections import Section, checked, read_toml
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 Method = Annotated[MethodName, BeforeValidator(resolved)]
+Model = Literal["som", "kmeans", "gmm"]
 Exposure = Literal["open", "sealed"]
 
 
@@ -34,6 +35,7 @@ class Privacy(Section):
 class MapSettings(Section):
     """The common grid of the local maps; without rows and cols it has about ``scale`` sqrt(N) units.
 
+    ``model`` is what holders train on it, ``models`` what single holders train instead;
     ``bandwidth`` is the rule of the densities that stand in place of maps in ``kde``.
     """
 
@@ -42,6 +44,8 @@ class MapSettings(Section):
     scale: float = Field(default=5.0, gt=0, le=50)
     passes: int = Field(default=12, ge=1, le=200)
     bandwidth: Literal["silverman", "scott", "isj"] = "isj"
+    model: Model = "som"
+    models: Mapping[Name, Model] = {}
 
     @model_validator(mode="after")
     def _both_or_neither(self) -> Self:
@@ -122,6 +126,8 @@ class Study(Section):
             raise ValueError(f"method '{self.method}' learns from labels: name their column, [labels] column")
         if self.preset.density and (self.rounds or self.align != "none"):
             raise ValueError(f"method '{self.method}' has no maps: [collaboration] rounds and align do not apply")
+        if strangers := sorted(set(self.map.models) - set(self.holders)):
+            raise ValueError(f"map.models names unknown holders: {', '.join(strangers)}")
         if self.labels is not None and not self.preset.labels:
             raise ValueError(f"method '{self.method}' uses no labels: drop [labels], or take a method with '++'")
         return self
@@ -130,6 +136,10 @@ class Study(Section):
     def preset(self) -> Preset:
         """The strategies behind the method's name."""
         return PRESETS[self.method]
+
+    def model_of(self, holder: str) -> str:
+        """The local model that a holder trains."""
+        return self.map.models.get(holder, self.map.model)
 
     @property
     def rounds(self) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 from federated_anon.arrays import Labels
 from federated_anon.errors import Code, MessageRefused, PolicyRefused
 from federated_anon.lvq import majority, refined_units
+from federated_anon.models import Prototypes
 from federated_anon.privacy import equivalence_classes
 from federated_anon.seeds import stream
 from federated_anon.study import Study
@@ -41,4 +42,4 @@ def refined(points: np.ndarray, current: LocalMap, labels: Labels, study: Study,
         raise MessageRefused("the labels do not fit the common records")
     rng = stream(study.seed, "labels", holder)
     found = refined_units(points, current.units, current.codebook, labels.astype(np.int64), study.privacy.k, rng)
-    return measured(points, current.grid, found.codebook, found.units)
+    return measured(points, current.grid, Prototypes(found.codebook), found.units)

@@ -15,14 +15,13 @@ from federated_anon.messages.codec import decode_payload
 from federated_anon.messages.payloads import Coded, Collaborate, Corrected, TrainMap
 from federated_anon.microaggregation import JointCells, merge_small_units
 from federated_anon.microaggregation.units import dissolve
+from federated_anon.models import LocalModel, Prototypes, fitted
 from federated_anon.seeds import stream, stream_seed
 from federated_anon.side import Code, correct, encode_block
 from federated_anon.side.code import features_before, features_beside, plain_code, rebuild_codes
 from federated_anon.side.features import SideFeatures
 from federated_anon.som import (
-    BatchSOM,
     Grid,
-    assign_units,
     collaborative_update,
     davies_bouldin,
     lead_codebook,
@@ -36,16 +35,21 @@ MOST_UNITS = 512 * 512
 
 @dataclass(frozen=True, slots=True)
 class LocalMap:
-    """A trained map: its codebook, the unit of each record (none below k), and how good it is.
+    """A trained model on the grid, the unit of each record (none below k), and how good it is.
 
     ``spread`` is the sum of squared distances of the records to their prototypes.
     """
 
     grid: Grid
-    codebook: Codebook
+    model: LocalModel
     units: Labels
     davies_bouldin: float
     spread: float
+
+    @property
+    def codebook(self) -> Codebook:
+        """The prototypes of all units."""
+        return self.model.codebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +73,13 @@ def trained(points: Points, request: TrainMap, study: Study, holder: str) -> Loc
     grid = Grid(request.rows, request.cols)
     if study.preset.density:
         return _density_cells(points, grid, study, holder)
-    initial, radius = None, None
+    lead = None
     if len(request.lead):
         _require_units(request.lead, grid, len(points))
-        initial, radius = lead_codebook(points, request.lead, grid), LEAD_RADIUS
-    som = BatchSOM(grid.rows, grid.cols, passes=study.map.passes, start_radius=radius, initial=initial)
-    return _judged(points, grid, som.fit(points, stream(study.seed, "map", holder)).codebook_, study.privacy.k)
+        lead = lead_codebook(points, request.lead, grid), LEAD_RADIUS
+    rng = stream(study.seed, "map", holder)
+    found = fitted(study.model_of(holder), points, grid, study.map.passes, rng, lead)
+    return _judged(points, grid, found, study.privacy.k)
 
 
 def candidate(points: Points, current: LocalMap, request: Collaborate, study: Study) -> LocalMap:
@@ -93,16 +98,14 @@ def candidate(points: Points, current: LocalMap, request: Collaborate, study: St
         study.collaboration.radius,
         current.codebook,
     )
-    return _judged(points, current.grid, codebook, study.privacy.k)
+    return _judged(points, current.grid, current.model.moved(codebook), study.privacy.k)
 
 
 def renumbered(current: LocalMap, order: Labels) -> LocalMap:
     """The same map under other unit numbers: unit u becomes ``order[u]``."""
     if not np.array_equal(np.sort(order), np.arange(current.grid.units)):
         raise MessageRefused("the order is not a permutation of the units")
-    codebook = np.empty_like(current.codebook)
-    codebook[order] = current.codebook
-    return replace(current, codebook=codebook, units=order[current.units])
+    return replace(current, model=current.model.renumbered(order), units=order[current.units])
 
 
 def coded(points: Points, current: LocalMap, partners: Sequence[Code], study: Study, holder: str) -> LocalCode:
@@ -161,17 +164,18 @@ def _predictors(code: Code, partners: Sequence[Code]) -> tuple[SideFeatures, ...
     return () if found is None else (found,)
 
 
-def _judged(points: Points, grid: Grid, codebook: Codebook, k: int) -> LocalMap:
-    units = np.array(assign_units(points, codebook), dtype=np.int64)
-    dissolve(np.asarray(points, dtype=float), units, np.ascontiguousarray(codebook, dtype=float), k)
-    return measured(points, grid, codebook, units)
+def _judged(points: Points, grid: Grid, model: LocalModel, k: int) -> LocalMap:
+    units = np.array(model.assign(points), dtype=np.int64)
+    dissolve(np.asarray(points, dtype=float), units, np.ascontiguousarray(model.codebook, dtype=float), k)
+    return measured(points, grid, model, units)
 
 
-def measured(points: Points, grid: Grid, codebook: Codebook, units: Labels) -> LocalMap:
-    """The map with these units, and how good it is."""
+def measured(points: Points, grid: Grid, model: LocalModel, units: Labels) -> LocalMap:
+    """The model with these units, and how good it is."""
+    codebook = model.codebook
     gaps = points - codebook[units]
     spread = float(np.einsum("ij,ij->", gaps, gaps))
-    return LocalMap(grid, codebook, units, davies_bouldin(points, units, codebook), spread)
+    return LocalMap(grid, model, units, davies_bouldin(points, units, codebook), spread)
 
 
 def _density_cells(points: Points, grid: Grid, study: Study, holder: str) -> LocalMap:
@@ -183,12 +187,13 @@ def _density_cells(points: Points, grid: Grid, study: Study, holder: str) -> Loc
         least = min(2 * least, len(points))
     codebook = np.zeros((grid.units, points.shape[1]))
     codebook[: units.max() + 1] = _means(points, units)
-    return measured(points, grid, codebook, units)
+    return measured(points, grid, Prototypes(codebook), units)
 
 
 def _residual_units(values: Points, grid: Grid, least: int, study: Study, holder: str) -> Labels:
-    som = BatchSOM(grid.rows, grid.cols, passes=study.map.passes).fit(values, stream(study.seed, "residual", holder))
-    return merge_small_units(values, som.assign(values), som.codebook_, least)
+    rng = stream(study.seed, "residual", holder)
+    found = fitted(study.model_of(holder), values, grid, study.map.passes, rng)
+    return merge_small_units(values, found.assign(values), found.codebook, least)
 
 
 def _means(values: Points, units: Labels) -> Codebook:

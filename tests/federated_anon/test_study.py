@@ -37,7 +37,7 @@ def test_all_faults_come_in_one_message_with_known_keys(tmp_path):
         "[privacy]\nk = 1\n[map]\nrow = 3\n[collaboration]\nalign = 7\n",
     )
     assert "4 faults" in text
-    assert "[map] unknown key 'row'; known keys: bandwidth, cols, passes, rows, scale" in text
+    assert "[map] unknown key 'row'; known keys: bandwidth, cols, model, models, passes, rows, scale" in text
     assert "[privacy] k must be at least 2, got 1" in text
     assert "method must be 'best', 'k-tca', 'c-tca', 'mdav'" in text
     assert "got 'magic'" in text
