@@ -214,3 +214,14 @@ def test_verify_refuses_a_broken_manifest(visits, room, content):
     assert command("disassociate", visits, "--out", room / "run").code == 0
     (room / "run" / "manifest.json").write_text(content)
     require_refusal(command("verify", room / "run"), 7, "manifest.json")
+
+
+@pytest.mark.parametrize(("fault", "code"), [(KeyboardInterrupt, 130), (OSError(28, "full"), 9)])
+def test_ctrl_c_or_a_full_disk_while_writing_leaves_nothing(visits, room, monkeypatch, fault, code):
+    def fail(*arguments: object) -> None:
+        raise fault
+
+    monkeypatch.setattr("federated_anon.setvalued.run.write_transactions", fail)
+    answer = command("disassociate", visits, "--reassociate", "--out", room / "run")
+    assert answer.code == code, answer.err
+    assert sorted(os.listdir(room)) == ["visits.txt"]
