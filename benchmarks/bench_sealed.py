@@ -17,10 +17,35 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.reporting import page, table
 from benchmarks.tables import SHARED, population
 from federated_anon.arrays import Points
+from federated_anon.columns import Column, Kind, Role
+from federated_anon.deal import dealt as product_deal
 from federated_anon.microaggregation import MDAV, information_loss
 from federated_anon.sealed import joint_classes, sealed_groups
 
 TABLES = ("census", "tarragona", "eia", "yeast")
+UNTUNED = ("wine", "waveform", "ecoli", "glass", "pageblocks")
+NOTES = """Columns are dealt as `simulate` deals them, seeds 0 to 4. The tables from wine on were not used for tuning.
+
+Mean ratio over the first four tables and three k, the deals of seeds 100 to 105, in the order in which it was tried:
+
+| tried | mean ratio | |
+| --- | --- | --- |
+| gain = fall of SSE, unseen share 0.25, waste-free below 8k, 3 directions | 1.041 | where it started |
+| least dimension 4, 6, 8, 20 | 1.147, 1.102, 1.057, 1.045 | refused |
+| unseen share 0.5, 0.75, 1, 2 | 1.017, 1.016, 1.016, 1.033 | but waveform 1.15 becomes 1.33 |
+| share 0.5 and waste-free below 4k | 1.009 | kept: EIA has clusters whose sizes are no multiples of k |
+| expected loss of degrees of freedom in the score | 1.041 | refused |
+| 8 directions (share 0.75) | 1.003, from 1.006 | 5 are kept, for speed |
+| two levels of look-ahead in every group; below 16k | 1.067; 1.008 | refused: Yeast 1.30 |
+| winner by the true gain on all columns, an oracle | 1.001 | who wins by fall of SSE is not the gap |
+| weights per holder learned from its gains on others' columns | 1.036 | refused |
+| winner by gain / (4 n0 n1 / n^2)^a, a = -0.3, -0.1 | 1.188, 1.084 | even splits first: outliers end among others |
+| the same, a = 0.1, 0.2, 0.5, 0.8 | 0.995, 0.991, 0.988, 0.993 | **kept, a = 0.8** |
+| share 0.75 below 16k records only, 0.35 above | 1.000 | kept: waveform is back at 1.16 |
+
+What a winner shows is unchanged. Loss at a deal depends on where a few outlying records end, so single deals differ by
+0.1 on Tarragona and EIA: over five other deals Tarragona at k=5 had 1.093.
+"""
 SEEDS, K, KS = (1, 2, 3), 5, (3, 5, 10)
 
 
@@ -36,9 +61,11 @@ def published(name: str) -> Points | None:
 
 
 def dealt(points: Points, seed: int) -> list[Points]:
-    """Columns dealt at random to three holders."""
-    parts = np.array_split(np.random.default_rng(seed).permutation(points.shape[1]), 3)
-    return [points[:, part] for part in parts]
+    """Columns dealt to three holders, as ``simulate`` deals them."""
+    columns = [Column("id", Role.KEY, Kind.INTEGER)]
+    columns += [Column(str(number), Role.QUASI, Kind.NUMBER) for number in range(points.shape[1])]
+    parts = product_deal(columns, 3, (), seed).values()
+    return [points[:, [int(column.name) for column in part if column.role is Role.QUASI]] for part in parts]
 
 
 def size_row(records: int) -> tuple[object, ...]:
@@ -85,10 +112,10 @@ def main() -> None:
         "smallest class of the transcript",
     )
     sizes = table(head, [size_row(records) for records in chosen.records])
-    present = {name: points for name in TABLES if (points := published(name)) is not None}
+    present = {name: points for name in TABLES + UNTUNED if (points := published(name)) is not None}
     ratios = [loss_row(name, points) for name, points in present.items()]
     losses = table(("table", *(f"loss / MDAV, k={k}" for k in KS)), ratios)
-    page("sealed", f"Sealed splitting, three holders, 30 columns, k={K}", [sizes, losses])
+    page("sealed", f"Sealed splitting, three holders, 30 columns, k={K}", [sizes, losses], NOTES)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ CHUNK = 8192
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """One scalar per open group: how far the holder's best split would lower the SSE of its own columns."""
+    """One scalar per open group: what the holder's best split would be worth in its own columns (``cuts.gain``)."""
 
     groups: Labels  # (g,) rising
     values: NDArray[np.float32]  # (g,)
@@ -91,9 +91,9 @@ class Proposer:
 
 def search_of(rules: SplitRules, shrink: Weights) -> Search:
     """The rules as compiled code takes them."""
-    return Search(
-        rules.k, rules.directions, rules.refinements, rules.waste_free, rules.sample, float(rules.unseen), shrink
-    )
+    unseen = float(rules.unseen), float(rules.unseen_near)
+    numbers = rules.k, rules.directions, rules.refinements, rules.waste_free, rules.sample
+    return Search(*numbers, *unseen, rules.near, shrink)
 
 
 def chunks(members: Members) -> list[slice]:

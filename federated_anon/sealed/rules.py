@@ -14,25 +14,28 @@ from federated_anon.errors import SettingsRefused
 class SplitRules:
     """Settings of sealed splitting; equal for all holders of a study.
 
-    ``waste_free`` counts in units of k. ``unseen`` is what a cut expects of the columns it does not see: so many times
-    the squares of its own, spread evenly over the records. A winner that splits off little goes on with the rest of a
-    group while that has at least ``chain_from`` records, and of any group once few records are left to split. A group
+    ``waste_free`` and ``near`` count in units of k. ``unseen`` is what a cut expects of the columns it does not see: so
+    many times the squares of its own, spread evenly over the records; ``unseen_near`` the same for groups below
+    ``near``, which few further splits will sort by those columns. A winner that splits off little goes on with the
+    rest of a group while that has at least ``chain_from`` records, and of any group once few records are left to split. A group
     of more than ``sample`` records is searched on every s-th of its records in the holder's canonical order, and cut
     as a whole.
     """
 
     k: int
-    directions: int = 3
+    directions: int = 5
     refinements: int = 4
-    waste_free: int = 8
+    waste_free: int = 4
     least_dimension: int = 12
-    unseen: float = 0.25
+    unseen: float = 0.35
+    unseen_near: float = 0.75
+    near: int = 16
     chain_from: int = 8192
     sample: int = 8192
 
     def __post_init__(self) -> None:
         least = {"k": 2, "directions": 1, "refinements": 1, "waste_free": 0, "least_dimension": 1}
-        least |= {"unseen": 0, "chain_from": 2, "sample": 64}
+        least |= {"unseen": 0, "unseen_near": 0, "near": 0, "chain_from": 2, "sample": 64}
         faults = [f"{name} must be at least {low}" for name, low in least.items() if getattr(self, name) < low]
         if faults:
             raise SettingsRefused("rules of sealed splitting", faults)

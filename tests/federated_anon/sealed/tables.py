@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federated_anon.arrays import Labels, Points
+from federated_anon.columns import Column, Kind, Role
+from federated_anon.deal import dealt as product_deal
 from federated_anon.sealed import Proposer, SealedGroups, SplitRules
 from federated_anon.sealed.groups import split_down
 
@@ -24,6 +26,14 @@ def standardised(folder: Path, name: str) -> Points:
 def dealt(table: Points, seed: int, holders: int = 3) -> list[Points]:
     parts = np.array_split(np.random.default_rng(seed).permutation(table.shape[1]), holders)
     return [table[:, part] for part in parts]
+
+
+def dealt_as_simulated(table: Points, seed: int) -> list[Points]:
+    """Columns of three holders as ``simulate`` deals them."""
+    columns = [Column("id", Role.KEY, Kind.INTEGER)]
+    columns += [Column(str(number), Role.QUASI, Kind.NUMBER) for number in range(table.shape[1])]
+    parts = product_deal(columns, 3, (), seed).values()
+    return [table[:, [int(column.name) for column in part if column.role is Role.QUASI]] for part in parts]
 
 
 def numbers(records: int, holders: int, seed: int = 0) -> list[NDArray[np.int64]]:

@@ -3,7 +3,6 @@ import pytest
 
 from federated_anon.arrays import Points
 from federated_anon.errors import DataRefused
-from federated_anon.microaggregation.loss import sum_of_squares
 from federated_anon.sealed import NestedPartition, Proposer, SplitRules, apply, open_groups, sealed_groups
 from tests.federated_anon.sealed.tables import grouped, numbers
 
@@ -15,14 +14,15 @@ def two_clouds(records: int = 40, columns: int = 3) -> Points:
     return table
 
 
-def test_the_gain_is_the_fall_of_the_squared_error() -> None:
+def test_the_gain_follows_from_sizes_and_means_of_both_sides() -> None:
     table, rules = two_clouds(), SplitRules(3)
     proposer = Proposer(table, np.arange(40), rules)
     whole = NestedPartition.whole(40)
     gains = proposer.gains(whole)
     after = apply(whole, np.array([0]), [proposer.bits(gains.groups)], rules)
-    fall = sum_of_squares(table, whole.labels) - sum_of_squares(table, after.labels)
-    assert gains.values[0] == pytest.approx(fall, rel=1e-6)
+    sides = [table[after.labels == name] for name in np.unique(after.labels)]
+    apart = sides[0].mean(axis=0) - sides[1].mean(axis=0)
+    assert gains.values[0] == pytest.approx((len(sides[0]) * len(sides[1])) ** 0.2 * (apart @ apart), rel=1e-6)
     assert len(np.unique(after.labels[::2])) == len(np.unique(after.labels[1::2])) == 1
 
 
