@@ -17,9 +17,9 @@ class SplitRules:
     ``waste_free`` and ``near`` count in units of k. ``unseen`` is what a cut expects of the columns it does not see: so
     many times the squares of its own, spread evenly over the records; ``unseen_near`` the same for groups below
     ``near``, which few further splits will sort by those columns. A winner that splits off little goes on with the
-    rest of a group while that has at least ``chain_from`` records, and of any group once few records are left to split. A group
-    of more than ``sample`` records is searched on every s-th of its records in the holder's canonical order, and cut
-    as a whole.
+    rest of a group while that has at least ``chain_from`` records, and of any group once few records are left to
+    split. A group of more than ``sample`` records is searched on every s-th of its records in the holder's canonical
+    order, and cut as a whole.
     """
 
     k: int
