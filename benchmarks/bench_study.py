@@ -34,14 +34,26 @@ def one_study(path: str, exposure: str) -> None:
     from federated_anon import simulate
 
     begun: list[tuple[str, float]] = [("start", time.perf_counter())]
-    result = simulate(
-        path, k=K, holders=3, exposure=exposure, listen=lambda p: begun.append((str(p.step), time.perf_counter()))
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        told = begun.append
+        result = simulate(
+            path, k=K, holders=3, exposure=exposure, out=run, listen=lambda p: told((str(p.step), time.perf_counter()))
+        )
+        sent = bytes_sent(run)
     begun.append(("end", time.perf_counter()))
     steps: dict[str, float] = {}
     for (name, since), (_, until) in pairwise(begun):
         steps[name] = steps.get(name, 0.0) + until - since
-    print(json.dumps(dict(result.summary) | {"steps": steps, "grouping": result.report["grouping"]}))
+    print(json.dumps(dict(result.summary) | {"steps": steps, "grouping": result.report["grouping"]} | sent))
+
+
+def bytes_sent(run: Path) -> dict[str, int]:
+    """From the ledgers: what the holder that sent most sent, and what all sent apart from the release's content."""
+    ledgers = [[json.loads(line) for line in path.read_text().splitlines()] for path in (run / "ledger").glob("*")]
+    totals = [sum(entry["bytes"] for entry in ledger) for ledger in ledgers]
+    content = sum(entry["bytes"] for ledger in ledgers for entry in ledger if entry["step"] == "release")
+    return {"most_sent": max(totals), "protocol": sum(totals) - content}
 
 
 def watched(records: int, exposure: str, folder: Path) -> dict[str, Any]:
@@ -78,6 +90,8 @@ def pages(exposure: str, runs: list[dict[str, Any]]) -> list[str]:
         "information loss, %",
         "k reached",
         "MB sent by holders",
+        "MB of the one that sent most",
+        "MB apart from the release's content",
         "largest process, MB",
     )
     rows = [
@@ -86,7 +100,9 @@ def pages(exposure: str, runs: list[dict[str, Any]]) -> list[str]:
             r["seconds"],
             r["information_loss_percent"],
             r["k_reached"],
-            r["bytes_sent"] / 2**20,
+            r["bytes_sent"] / 1e6,
+            r["most_sent"] / 1e6,
+            r["protocol"] / 1e6,
             r["memory"],
         )
         for r in runs

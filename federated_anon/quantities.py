@@ -112,3 +112,8 @@ def _decimals(places: NDArray[Any], missing: NDArray[np.bool_], scale: int) -> p
     return pa.Array.from_buffers(
         pa.decimal128(DECIMAL_DIGITS, scale), len(low), [validity, pa.py_buffer(words.tobytes())]
     )
+
+
+def decimal(short: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Numbers of 64 bits with the shortest decimals that name these of 32 bits."""
+    return short.cast(pa.string()).cast(pa.float64())

@@ -26,7 +26,7 @@ from federated_anon.bridges import groups_to_veil
 from federated_anon.columns import NUMERIC, Column
 from federated_anon.crypto.agreement import derive
 from federated_anon.crypto.signing import Identity
-from federated_anon.representatives import representatives
+from federated_anon.representatives import representatives, rounded
 from federated_anon.side.features import CHUNK_ROWS, SideFeatures
 from federated_anon.som.parallel import slices
 
@@ -131,13 +131,13 @@ def veiled_representatives(
     chosen = _to_veil(known, groups)
     numeric = [column for column in columns if column.kind in NUMERIC]
     if not chosen.any() or not numeric:
-        return Veiled(plain, 0)
+        return Veiled(rounded(plain), 0)
     seed = derive(identity.secret, "veil", _digest(groups))
     rng = np.random.default_rng(np.frombuffer(seed, dtype=np.uint64))
     for column in numeric:
         noisy = _with_noise(plain[column.name], table[column.name], groups, chosen, rng)
         plain = plain.set_column(plain.column_names.index(column.name), column.name, noisy)
-    return Veiled(plain, int(chosen.sum()))
+    return Veiled(rounded(plain), int(chosen.sum()))
 
 
 def _to_veil(known: Known, groups: Labels) -> np.ndarray:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from federated_anon.errors import Code, MessageRefused
 from federated_anon.messages import payloads
 from federated_anon.messages.arrow import read_schema, read_stream, read_table, write_stream
+from federated_anon.messages.compact import narrowed, widened
 from federated_anon.messages.envelope import VERSION, Envelope, Message, Step
 
 LARGEST = 256 * 2**20
@@ -103,7 +104,11 @@ _FORMS: dict[Any, _Form] = {
     payloads.Flags: _array(np.bool_),
     payloads.IntMatrix: _matrix(np.int32),
     payloads.Matrix: _matrix(np.float64),
-    payloads.Table: _Form(pa.large_binary(), write_stream, lambda scalar: read_table(scalar.as_py())),
+    payloads.Table: _Form(
+        pa.large_binary(),
+        lambda table: write_stream(narrowed(table)),
+        lambda scalar: widened(read_table(scalar.as_py())),
+    ),
 }
 
 
