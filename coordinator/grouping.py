@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.cluster.hierarchy import DisjointSet
-from scipy.spatial import cKDTree
 
 from federated_anon.arrays import Labels, Points
 from federated_anon.errors import MessageRefused
@@ -34,7 +32,6 @@ from federated_anon.privacy.kanonymity import joint_labels
 from federated_anon.seeds import stream, stream_seed
 from federated_anon.side import Code, Correction, rebuild
 from federated_anon.som import BatchSOM, Grid
-from federated_anon.som.validity import group_centres
 from federated_anon.study import Study
 
 ROUTES = {
@@ -138,14 +135,3 @@ def global_map_groups(study: Study, points: Points, labels: Labels = NO_LABELS) 
         groups = split_large_groups(points, groups, k)
     groups = np.unique(groups, return_inverse=True)[1]
     return Grouped(groups, points, f"global map of {grid.rows} x {grid.cols} units", published_k)
-
-
-def merged(groups: Labels, failing: np.ndarray, points: Points) -> Labels:
-    """Join every failing group with the group whose centre is nearest; groups are numbered anew without gaps."""
-    centres = group_centres(points, groups)
-    _, nearest = cKDTree(centres).query(centres[failing], k=2)
-    joined = DisjointSet(range(len(centres)))
-    for group, pair in zip(np.flatnonzero(failing), nearest, strict=True):
-        joined.merge(int(group), int(pair[0] if pair[0] != group else pair[1]))
-    root = np.array([joined[group] for group in range(len(centres))])
-    return np.unique(root[groups], return_inverse=True)[1]

@@ -15,19 +15,19 @@ import numpy as np
 from coordinator.alignment import Overlap, matched
 from coordinator.assembly import Release, Roster, assembled, roster_of
 from coordinator.course import Ask, Course, everyone
-from coordinator.grouping import grouped, merged
+from coordinator.grouping import grouped
 from coordinator.intersection import blinded_lists, tagged, traced_positions
 from coordinator.open import coded, mapped, refined
 from coordinator.report import Facts, open_facts, report_of, sealed_facts
-from coordinator.sealed import repaired, split_down
+from coordinator.sealed import split_down
 from federated_anon.arrays import Labels
 from federated_anon.errors import DataRefused, GuaranteeBroken, MessageRefused
+from federated_anon.ladder import joined, order_by_place, top_rung
 from federated_anon.messages import Step
 from federated_anon.messages.payloads import Align, CheckGroups, Close, Enrol, Evaluate, MakeRelease, Share
-from federated_anon.sealed import NestedPartition
+from federated_anon.sealed import laddered
+from federated_anon.som.validity import group_centres
 from federated_anon.study import Study
-
-MOST_MERGES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Groups that holders are about to check, how to mend those that fail, and what the report tells of them."""
+    """Groups that holders are about to check, in an order along which they may be joined; what the report tells."""
 
     groups: Labels
-    mended: Callable[[np.ndarray], Proposal]
     facts: Callable[[Release, int], Facts]
 
 
@@ -54,13 +53,14 @@ def conduct(study: Study, secret: bytes) -> Course[Outcome]:
     roster = yield from enrolled(study)
     overlap = yield from aligned(study, roster)
     form = sealed_proposal if study.exposure == "sealed" else open_proposal
-    proposal, merges = yield from constrained(study, (yield from form(study, overlap)))
-    release = yield from released(study, roster, proposal.groups, secret)
+    proposal = yield from form(study, overlap)
+    groups, merges = yield from constrained(study, proposal)
+    release = yield from released(study, roster, groups, secret)
     return (yield from closed(study, roster, release, proposal.facts(release, merges)))
 
 
 def open_proposal(study: Study, overlap: Overlap) -> Course[Proposal]:
-    """Groups formed by the coordinator from the holders' codes; a failing one joins its nearest."""
+    """Groups formed by the coordinator from the holders' codes, numbered so that neighbours are close."""
     maps = yield from refined(study, (yield from mapped(study, overlap)))
     codes, corrections = yield from coded(study, maps)
     found = grouped(study, codes, corrections, maps.labels)
@@ -68,23 +68,17 @@ def open_proposal(study: Study, overlap: Overlap) -> Course[Proposal]:
     def facts(release: Release, merges: int) -> Facts:
         return open_facts(study, maps, codes, found, release, merges)
 
-    def proposed(groups: Labels) -> Proposal:
-        return Proposal(groups, lambda failing: proposed(merged(groups, failing, found.points)), facts)
-
-    return proposed(found.labels)
+    return Proposal(order_by_place(group_centres(found.points, found.labels))[found.labels], facts)
 
 
 def sealed_proposal(study: Study, overlap: Overlap) -> Course[Proposal]:
-    """Groups formed by the holders' own splits; where one fails, the split that made it is undone."""
+    """Groups formed by the holders' own splits, numbered along their tree."""
     final = yield from split_down(study, overlap)
 
     def facts(release: Release, merges: int) -> Facts:
         return sealed_facts(study, final, release, merges)
 
-    def proposed(partition: NestedPartition) -> Proposal:
-        return Proposal(partition.compact, lambda failing: proposed(repaired(partition, failing)), facts)
-
-    return proposed(final)
+    return Proposal(laddered(final), facts)
 
 
 def enrolled(study: Study) -> Course[Roster]:
@@ -119,18 +113,18 @@ def require_overlap(study: Study, overlap: Overlap) -> Overlap:
     return overlap
 
 
-def constrained(study: Study, proposal: Proposal) -> Course[tuple[Proposal, int]]:
-    """Holders check size, l-diversity and t-closeness; failing groups are mended until none fails."""
-    for number in range(MOST_MERGES):
-        request = CheckGroups(number, proposal.groups.astype(np.int32))
-        replies = yield Ask(Step.CONSTRAIN, everyone(study, request))
-        failing = np.logical_or.reduce([reply.failing for reply in replies.values()])
-        if not failing.any():
-            return proposal, number
-        if proposal.groups.max() == 0:
-            raise GuaranteeBroken("l, t or a wish cannot be reached: the whole table as one group does not keep it")
-        proposal = proposal.mended(failing)
-    raise GuaranteeBroken(f"l, t or a wish was not reached after merging groups {MOST_MERGES} times")
+def constrained(study: Study, proposal: Proposal) -> Course[tuple[Labels, int]]:
+    """Holders check size, l-diversity and t-closeness, and say once which groups to join; gives the groups joined."""
+    request = CheckGroups(0, proposal.groups.astype(np.int32))
+    replies = yield Ask(Step.CONSTRAIN, everyone(study, request))
+    count = int(proposal.groups.max()) + 1
+    for name, reply in replies.items():
+        if len(reply.heights) != count:
+            raise MessageRefused(f"'{name}' told {len(reply.heights)} heights of {count} groups")
+    heights = np.max([reply.heights for reply in replies.values()], axis=0)
+    if heights.max() > top_rung(count):
+        raise GuaranteeBroken("l, t or a wish cannot be reached: the whole table as one group does not keep it")
+    return joined(heights)[proposal.groups], int(heights.max())
 
 
 def released(study: Study, roster: Roster, groups: Labels, secret: bytes) -> Course[Release]:

@@ -10,7 +10,7 @@ from federated_anon.arrays import Weights
 from federated_anon.errors import MessageRefused
 from federated_anon.messages import Step
 from federated_anon.messages.payloads import Propose, Seat, Split
-from federated_anon.sealed import NestedPartition, SplitRules, apply, merge_siblings, open_groups, winners
+from federated_anon.sealed import NestedPartition, SplitRules, apply, open_groups, winners
 from federated_anon.study import Study
 
 NOBODY = np.zeros(0, dtype=np.int32)
@@ -41,12 +41,6 @@ def split_down(study: Study, overlap: Overlap) -> Course[NestedPartition]:
     if level:  # Every holder applies the last splits too; nothing is open, so nothing is told.
         yield Ask(Step.PROPOSE, everyone(study, Propose(level, won, bits)))
     return partition
-
-
-def repaired(partition: NestedPartition, failing: np.ndarray) -> NestedPartition:
-    """Undo the splits that made the failing groups, given in the order of ``partition.compact``."""
-    names = np.flatnonzero(partition.sizes)
-    return merge_siblings(partition, names[failing])
 
 
 def _fitting(name: str, gains: Weights, count: int) -> Weights:

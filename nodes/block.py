@@ -12,6 +12,7 @@ from federated_anon.arrays import Labels, Points
 from federated_anon.columns import UNORDERED, Column, Role
 from federated_anon.encoding import Encoding
 from federated_anon.errors import Code, DataRefused, PolicyRefused
+from federated_anon.ladder import climb, joined, top_rung
 from federated_anon.privacy import closeness, distinct_diversity, entropy_diversity, require_wishes, unmet_groups
 from federated_anon.study import Privacy
 from nodes.identity import data_version, normalise_ids, require_unique
@@ -112,6 +113,23 @@ def require_kept(block: Block, groups: Labels, privacy: Privacy) -> None:
         raise PolicyRefused("a group fails l or t of a sensitive column, or a wish", Code.GUARANTEE)
     if block.records.wish is not None:
         require_wishes(groups, block.wishes)
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """How high each group stands on the ladder so that l and t are kept, and the groups joined so."""
+
+    heights: Labels
+    groups: Labels
+
+
+def lifted_groups(block: Block, groups: Labels, privacy: Privacy) -> Lifted:
+    """Groups joined where l or t asks for it; where nothing helps, all stand one above the top."""
+    count = int(groups.max()) + 1
+    heights = climb(count, lambda current: failing_groups(block, current[groups], privacy))
+    if heights is None:
+        return Lifted(np.full(count, top_rung(count) + 1, dtype=np.int32), np.zeros_like(groups))
+    return Lifted(heights, joined(heights)[groups])
 
 
 def _column_fails(values: pa.ChunkedArray, column: Column, groups: Labels, privacy: Privacy) -> np.ndarray:

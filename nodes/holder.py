@@ -30,12 +30,12 @@ from nodes.alignment import (
     unwrapped_key,
     wrapped_keys,
 )
-from nodes.block import Block, Records, failing_groups, plain_types, read_records, require_kept
-from nodes.guard import Answer, Guard, partition_digest, require_checked, require_groups, require_merged
+from nodes.block import Block, Records, lifted_groups, plain_types, read_records, require_kept
+from nodes.guard import Answer, Guard, partition_digest, require_checked, require_groups
 from nodes.intersection import Common, Passage, Ring, blinded, traced
 from nodes.labels import refined, shared_labels
 from nodes.memory import Checked, Proposal, Released, StudyKey
-from nodes.sealing import Sealing, advanced, require_coarser, seated
+from nodes.sealing import Sealing, advanced, require_agreed, seated
 from nodes.settings import HolderSettings
 from nodes.totals import circle_of, masked_loss
 from nodes.training import LocalCode, LocalMap, candidate, coded, corrected, opened_codes, renumbered, trained
@@ -302,20 +302,16 @@ class DataHolder:
         return Answer(p.Sides(current.proposer.bits(request.groups)), cells=digest)
 
     def _constrain(self, request: p.CheckGroups) -> Answer:
-        """Check sizes as counted here, and diversity and closeness of the sensitive columns."""
+        """Check sizes as counted here, and tell once which groups must be joined for the sensitive columns."""
         study, block = self._recall(Study), self._recall(Block)
-        if not 0 <= request.round < self._settings.policy.most_rounds:
-            raise PolicyRefused(f"proposal {request.round} is beyond the limit", Code.POLICY_ROUNDS)
+        if request.round != 0:
+            raise PolicyRefused(f"proposal {request.round}: groups are checked once", Code.POLICY_ROUNDS)
         require_groups(request.groups, len(block.points), study.privacy.k)
         if study.exposure == "sealed":
-            require_coarser(request.groups, self._recall(Sealing).partition)
-        before = self._recall(Checked).proposals[: request.round] if request.round else ()
-        if len(before) < request.round:
-            raise MessageRefused("a proposal before this one is missing", Code.OUT_OF_ORDER)
-        if before:
-            require_merged(before[-1], request.groups)
-        self._remember(Checked((*before, request.groups)))
-        return Answer(p.GroupVerdict(failing_groups(block, request.groups, study.privacy)))
+            require_agreed(request.groups, self._recall(Sealing).partition)
+        lifted = lifted_groups(block, request.groups, study.privacy)
+        self._remember(Checked(lifted.groups))
+        return Answer(p.GroupVerdict(lifted.heights))
 
     def _release(self, request: p.MakeRelease) -> Answer:
         """Representatives and shuffled values of the final groups; one partition per version of the data."""
@@ -323,7 +319,7 @@ class DataHolder:
         published = block.records.published
         require_columns(self._settings.policy, request.columns, [column.name for column in published])
         require_groups(request.groups, len(block.points), study.privacy.k)
-        require_checked(self._recall(Checked).proposals[-1], request.groups)
+        require_checked(self._recall(Checked).groups, request.groups)
         require_kept(block, request.groups, study.privacy)
         digest = partition_digest(request.groups, block.places, block.rows)
         self._guard.require_first("partition", digest)

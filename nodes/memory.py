@@ -27,9 +27,9 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The proposals that were checked, by round: each only joins groups of the one before it."""
+    """The groups that were checked, joined as far as this holder asks: a release may only join them further."""
 
-    proposals: tuple[Labels, ...]
+    groups: Labels
 
 
 @dataclass(frozen=True, slots=True)

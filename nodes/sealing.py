@@ -13,8 +13,7 @@ from federated_anon.crypto.pseudonyms import pseudonyms
 from federated_anon.crypto.signing import Identity
 from federated_anon.errors import Code, MessageRefused, PolicyRefused
 from federated_anon.messages.payloads import Propose
-from federated_anon.privacy.kanonymity import joint_labels
-from federated_anon.sealed import NestedPartition, Proposer, SplitRules, apply
+from federated_anon.sealed import NestedPartition, Proposer, SplitRules, apply, laddered
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +46,7 @@ def advanced(current: Sealing, request: Propose) -> Sealing:
     return Sealing(current.proposer, current.rules, partition, request.round)
 
 
-def require_coarser(groups: Labels, partition: NestedPartition) -> None:
-    """Raise unless every group is made of whole final groups: anything else would tell more than the splits did."""
-    joint = joint_labels([partition.compact, groups], len(groups))
-    if joint.max() > partition.compact.max():
-        raise PolicyRefused("a group cuts across the groups that were agreed on", Code.SECOND_PARTITION)
+def require_agreed(groups: Labels, partition: NestedPartition) -> None:
+    """Raise unless the groups are those agreed on, in their order: anything else would tell more than the splits."""
+    if not np.array_equal(groups, laddered(partition)):
+        raise PolicyRefused("these are not the groups that were agreed on", Code.SECOND_PARTITION)

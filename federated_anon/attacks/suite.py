@@ -8,6 +8,7 @@ from federated_anon.attacks.links import by_coalition, by_coordinator, by_holder
 from federated_anon.attacks.scene import Scene
 from federated_anon.attacks.sums import bridging, differencing
 from federated_anon.attacks.values import inference, partners_values
+from federated_anon.attacks.verdicts import by_heights
 
 
 def attempts(scene: Scene) -> list[Attempt]:
@@ -23,4 +24,5 @@ def attempts(scene: Scene) -> list[Attempt]:
         *dictionary(scene),
         *by_coalition(scene),
         *inference(scene),
+        *by_heights(scene),
     ]

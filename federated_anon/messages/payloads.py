@@ -226,7 +226,7 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class CheckGroups:
-    """Group per record, counted from 0; the how-manieth proposal."""
+    """Group per record, counted from 0 so that neighbours in number may be joined; proposed once (``round`` is 0)."""
 
     round: int
     groups: Ints
@@ -234,9 +234,12 @@ class CheckGroups:
 
 @dataclass(frozen=True, slots=True)
 class GroupVerdict:
-    """Per group: does it fail l-diversity or t-closeness of a sensitive column of this holder?"""
+    """Per group: how high it must stand on the ladder so that l and t of this holder's sensitive columns are kept.
 
-    failing: Flags
+    One above the top says that no height helps.
+    """
+
+    heights: Ints
 
 
 @dataclass(frozen=True, slots=True)

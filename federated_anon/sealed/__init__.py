@@ -3,7 +3,7 @@
 from federated_anon.sealed.groups import SealedGroups, sealed_groups
 from federated_anon.sealed.partition import NestedPartition, apply, open_groups, winners
 from federated_anon.sealed.proposer import Gains, Proposer
-from federated_anon.sealed.repair import merge_siblings
+from federated_anon.sealed.repair import laddered
 from federated_anon.sealed.rules import SplitRules
 from federated_anon.sealed.transcript import Level, Transcript, joint_classes, require_sealed
 
@@ -17,7 +17,7 @@ __all__ = [
     "Transcript",
     "apply",
     "joint_classes",
-    "merge_siblings",
+    "laddered",
     "open_groups",
     "require_sealed",
     "sealed_groups",

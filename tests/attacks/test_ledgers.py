@@ -178,7 +178,7 @@ def fault_on_a_full_disk(liar, monkeypatch):
     def full(self, line):
         raise StorageFailed("disk full")
 
-    monkeypatch.setattr(nodes.holder, "failing_groups", fails)
+    monkeypatch.setattr(nodes.holder, "lifted_groups", fails)
     monkeypatch.setattr(Ledger, "_write", full)
     try:
         return str(liar.ask(Step.CONSTRAIN, p.CheckGroups(0, partition(0))))

@@ -51,7 +51,7 @@ def test_groups_of_two_are_refused(played):
     tape, liar, holder = played
     groups = payload_of(tape, Step.RELEASE).groups.copy()
     pairs = (np.arange(len(groups)) // 2).astype(np.int32)
-    refused(liar.ask(Step.CONSTRAIN, p.CheckGroups(19, pairs)), Code.SMALL_GROUP)
+    refused(liar.ask(Step.CONSTRAIN, p.CheckGroups(0, pairs)), Code.CHANGED_REQUEST)
     refused(liar.ask(Step.RELEASE, p.MakeRelease(pairs, ())), Code.CHANGED_REQUEST)
     ledger_is_whole(holder, Code.CHANGED_REQUEST)
 

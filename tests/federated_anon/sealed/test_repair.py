@@ -1,9 +1,7 @@
 import numpy as np
-import pytest
 
-from federated_anon.errors import GuaranteeBroken
-from federated_anon.privacy.kanonymity import joint_labels
-from federated_anon.sealed import NestedPartition, merge_siblings, sealed_groups
+from federated_anon.ladder import joined
+from federated_anon.sealed import NestedPartition, laddered, sealed_groups
 
 #        0
 #     1     2
@@ -11,38 +9,20 @@ from federated_anon.sealed import NestedPartition, merge_siblings, sealed_groups
 TREE = NestedPartition(np.array([3, 3, 5, 5, 6, 6, 2, 2], dtype=np.int32), np.array([0, 1, 4], dtype=np.int32))
 
 
-@pytest.mark.parametrize(
-    ("failing", "labels"),
-    [
-        ([], [3, 3, 5, 5, 6, 6, 2, 2]),
-        ([5], [3, 3, 4, 4, 4, 4, 2, 2]),
-        ([3], [1, 1, 1, 1, 1, 1, 2, 2]),
-        ([5, 3], [1, 1, 1, 1, 1, 1, 2, 2]),
-        ([2], [0] * 8),
-    ],
-)
-def test_a_failing_group_joins_all_that_its_sibling_became(failing: list[int], labels: list[int]) -> None:
-    merged = merge_siblings(TREE, np.array(failing, dtype=np.int64))
-    assert merged.labels.tolist() == labels
-    assert merged.parents.tolist() == TREE.parents.tolist()
+def test_siblings_stand_beside_each_other_and_the_next_of_kin_come_after() -> None:
+    numbers = laddered(TREE)
+    by_name = dict(zip(TREE.labels.tolist(), numbers.tolist(), strict=True))
+    assert by_name[5] // 2 == by_name[6] // 2
+    assert by_name[3] // 2 == by_name[2] // 2
+    assert sorted(by_name.values()) == [0, 1, 2, 3]
 
 
-def test_merging_again_goes_one_split_further_up() -> None:
-    once = merge_siblings(TREE, np.array([6]))
-    assert merge_siblings(once, np.array([4])).labels.tolist() == [1, 1, 1, 1, 1, 1, 2, 2]
-
-
-def test_nothing_is_above_everyone() -> None:
-    with pytest.raises(GuaranteeBroken):
-        merge_siblings(NestedPartition.whole(5), np.array([0]))
-
-
-def test_merged_groups_are_unions_of_the_groups_that_were_shown() -> None:
+def test_joined_groups_are_unions_of_the_groups_that_were_shown() -> None:
     rng = np.random.default_rng(0)
     found = sealed_groups([rng.standard_normal((300, 2)) for _ in range(3)], 3, [1, 2, 3])
-    names = np.unique(found.partition.labels)
-    merged = merge_siblings(found.partition, names[::7])
-    joint = joint_labels([merged.labels, found.labels], 300)
-    assert len(np.unique(joint)) == len(names)
-    assert not np.isin(names[::7], merged.labels).any()
-    assert len(np.unique(merged.labels)) < len(names)
+    numbers = laddered(found.partition)
+    count = int(numbers.max()) + 1
+    assert len(np.unique(np.stack([numbers, found.labels]), axis=1).T) == count == found.labels.max() + 1
+    heights = np.zeros(count, dtype=np.int64)
+    heights[:8] = 2
+    assert len(np.unique(joined(heights)[numbers])) == count - 6
