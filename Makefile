@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: demo test lint bench setup clean
+.PHONY: demo test test-faults lint bench setup clean
 setup: .venv/ready
 
 .venv/ready: pyproject.toml
@@ -24,6 +24,9 @@ lint: setup
 
 test: lint
 	$(BIN)/python -m pytest
+
+test-faults: setup
+	$(BIN)/python -m pytest -m "faults or not faults" tests/test_faults.py -v
 
 bench: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]' || echo "some peers are missing: their rows are skipped"

@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 import ray
-from ray.exceptions import ActorDiedError, RayActorError
+from ray.exceptions import ActorDiedError, RayActorError, RayError
 
 from federated_anon.errors import HolderLate
 from federated_anon.folders import temporary_folder
@@ -81,6 +81,20 @@ def joined_cluster(address: str) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def live_resources(address: str) -> dict[str, set[str]]:
+    """The resources of every node that is up; raises ``HolderLate`` if the cluster does not let this process in."""
+    try:
+        with joined_cluster(address):
+            return {
+                f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}": set(node["Resources"])
+                for node in ray.nodes()
+                if node["Alive"]
+            }
+    except (ConnectionError, RayError, RuntimeError):
+        cure = "is it up, and are token and TLS here the same as there (see docs/ray-cluster.md)?"
+        raise HolderLate(f"no way into the Ray cluster at {address}: {cure}") from None
 
 
 @contextmanager

@@ -277,6 +277,9 @@ def init_command(
 def doctor_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A study file, or a holder's settings file.")],
     certificates: Certificates = None,
+    address: Annotated[
+        str | None, typer.Option(help="A Ray cluster to look at: its token, TLS, and a node for every holder.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """A study or a holder, examined."""
@@ -285,6 +288,7 @@ def doctor_command(
     is_holder = "holder" in read_toml(file)
     findings = examined(file, is_holder)
     findings += cli_service.links_examined(file, certificates) if certificates else []
+    findings += cli_service.cluster_examined(file, address) if address else []
     faults = sum(not finding.ok for finding in findings)
     if as_json:
         console.print_json({"healthy": not faults, "findings": [finding.as_dict() for finding in findings]})

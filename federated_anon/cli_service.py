@@ -68,6 +68,15 @@ def links_examined(file: Path, certificates: Path) -> list[Finding]:
     return examine_links(load_study(file).addresses, certificates)
 
 
+def cluster_examined(file: Path, address: str) -> list[Finding]:
+    """What a coordinator finds out about the Ray cluster of a study."""
+    from coordinator.cluster import examine_cluster
+    from federated_anon.study import load_study
+
+    study = load_study(file)
+    return examine_cluster(address, {name: place.resource for name, place in study.deployment.items()})
+
+
 def checked_parties(text: str, coordinator: str) -> tuple[str, ...]:
     """The holders among the named parties; all faults in one ``SettingsRefused``."""
     names = [name.strip() for name in text.split(",") if name.strip()]

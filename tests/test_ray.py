@@ -1,29 +1,12 @@
 """The same study on Ray: a cluster of four nodes with each holder on its own, and an actor that dies."""
 
-import os
-
 import pytest
 
-from federated_anon.demo import write_organisations
 from federated_anon.errors import HolderLate, HolderRefused
-from federated_anon.people import organisations
 from federated_anon.simulate import run
+from tests.clusters import running_nodes, written
 
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 ray = pytest.importorskip("ray")
-PEOPLE, SEED = 400, 5
-
-
-def written(folder, pinned: bool):
-    """Three organisations' own files: other orders, partial overlap, one with ids in capitals."""
-    study = write_organisations(folder, organisations(PEOPLE, SEED), SEED)
-    if pinned:
-        text = study.read_text()
-        for name in ("hospital", "insurer", "registry"):
-            line = f'settings = "{name}/settings.toml"'
-            text = text.replace(line, f'{line}\nresource = "{name}"')
-        study.write_text(text)
-    return study
 
 
 @pytest.fixture(scope="module")
@@ -34,15 +17,8 @@ def in_process(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A head and three nodes on this machine, each data node with a resource that bears its holder's name."""
-    from ray.cluster_utils import Cluster
-
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    for name in ("hospital", "insurer", "registry"):
-        made.add_node(num_cpus=1, resources={name: 1}, object_store_memory=80 * 2**20)
-    yield made
-    ray.shutdown()
-    made.shutdown()
+    with running_nodes() as nodes:
+        yield nodes
 
 
 def test_four_nodes_give_the_same_bytes_as_one_process(cluster, tmp_path, in_process):
