@@ -13,6 +13,9 @@ import numpy as np
 from federated_anon.setvalued.partition import Record, Rows
 from federated_anon.setvalued.transactions import Transactions
 
+DEEP = 5
+"""From this ``m`` on, chunks keep combinations of any size: to count those of many sizes would take too long."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -103,12 +106,13 @@ def dealt(frequent: Sequence[int], masks: dict[int, int], k: int, m: int) -> lis
 
     Items that the same records hold always share a domain, so each distinct mask is tried once.
     """
+    fill = filled_deeply if m >= DEEP else filled
     twins: dict[int, list[int]] = defaultdict(list)
     for item in frequent:
         twins[masks[item]].append(item)
     domains, left = [], list(twins)
     while left:
-        taken, left = filled(left, k, m)
+        taken, left = fill(left, k, m)
         domains.append([item for mask in taken for item in twins[mask]])
     return domains
 
@@ -139,4 +143,23 @@ def filled(masks: Sequence[int], k: int, m: int) -> tuple[list[int], list[int]]:
             for records, count in longer.items():
                 if held.get(records, m) > count:
                     held[records] = count
+    return taken, left
+
+
+def filled_deeply(masks: Sequence[int], k: int, m: int) -> tuple[list[int], list[int]]:
+    """As ``filled``, for combinations of any size: each record's items in the domain are shared by at least k records.
+
+    ``alike`` maps each record (its bit) to the records that hold all it holds in the domain.
+    """
+    taken: list[int] = []
+    left: list[int] = []
+    alike: dict[int, int] = {}
+    for mask in masks:
+        holders = [1 << place for place in range(mask.bit_length()) if mask >> place & 1]
+        shared = {bit: alike.get(bit, mask) & mask for bit in holders}
+        if min(records.bit_count() for records in shared.values()) < k:
+            left.append(mask)
+        else:
+            taken.append(mask)
+            alike |= shared
     return taken, left

@@ -31,10 +31,15 @@ def reassociate(form: Disassociated, seed: int = 0, mode: Mode = "random") -> Tr
     ``strict``: only whole classes of at least k equal records are put together, so that the table is k^m-anonymous
     within each cluster, hence as a whole. What finds no partner stands alone: there may be more records than people.
     """
+    return Transactions.of_codes((record for part in parts(form, seed, mode) for record in part), form.names)
+
+
+def parts(form: Disassociated, seed: int, mode: Mode) -> Iterator[list[Record]]:
+    """The records of ``reassociate``, cluster by cluster."""
     rng = stream(seed, "setvalued", "reassociate", mode)
     draw = drawn_strictly if mode == "strict" else drawn
-    records = (record for cluster in form.clusters for record in draw(cluster, form.k, rng) if record)
-    return Transactions.of_codes(records, form.names)
+    for cluster in form.clusters:
+        yield [record for record in draw(cluster, form.k, rng) if record]
 
 
 def drawn(cluster: Cluster, k: int, rng: np.random.Generator) -> Iterator[Record]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ TOP_PAIRS = 50
 """Pairs whose supports and ranks a report lists."""
 RANKED = 17
 """Pairs whose ranks are compared, as many as in Table 5 of Awad et al. 2020."""
-LONG = 64
-"""Rare combinations are counted only where no record is longer: their number grows with the m-th power of it."""
+MOST_WORK = 20_000_000
+"""Combinations to look at when rare ones are counted; more would keep people waiting."""
 
 
 def public_report(form: Disassociated, table: Transactions | None) -> dict[str, Any]:
@@ -82,8 +83,10 @@ def published_supports(form: Disassociated) -> list[int]:
 
 
 def rare_count(table: Transactions, k: int, m: int) -> int | None:
-    """Combinations of at most ``m`` items that a table holds fewer than ``k`` times; None where that takes too long."""
-    if m > 2 and int(table.lengths.max(initial=0)) > LONG:
+    """Combinations of at most ``m`` items that a table holds fewer than ``k`` times; None where counting takes long."""
+    lengths, records = np.unique(table.lengths, return_counts=True)
+    work = sum(comb(length, m) * count for length, count in zip(lengths.tolist(), records.tolist(), strict=True))
+    if work > MOST_WORK:
         return None
     return sum(1 for _ in rare_combinations(table, k, m))
 

@@ -17,12 +17,12 @@ from federated_anon.errors import DataRefused, FederatedAnonError, GuaranteeBrok
 from federated_anon.folders import partial_folder, reason
 from federated_anon.setvalued.chunks import Disassociated
 from federated_anon.setvalued.formats import Layout, read_with_layout, write_transactions
-from federated_anon.setvalued.reassociation import Mode, reassociate
+from federated_anon.setvalued.reassociation import Mode, parts, reassociate
 from federated_anon.setvalued.report import private_report, public_report
 from federated_anon.setvalued.safety import require_covered
 from federated_anon.setvalued.schema import from_json, to_json
 from federated_anon.setvalued.transactions import Transactions
-from federated_anon.setvalued.verifier import require_disassociated, require_km
+from federated_anon.setvalued.verifier import require_disassociated, require_km_parts
 
 KIND = "disassociated"
 VERSION = 1
@@ -62,8 +62,13 @@ def finished(
     if table is not None and not len(table):
         raise GuaranteeBroken("every item is rarer than k in its cluster: nothing is left to re-associate")
     if table is not None and mode == "strict":
-        require_km(table, form.k, form.m)
+        require_strict(form, seed)
     return SetRun(form, table, settings, public_report(form, table), private_report(original, form, table))
+
+
+def require_strict(form: Disassociated, seed: int) -> None:
+    """Raise ``GuaranteeBroken`` unless the strict table is k^m-anonymous in every cluster."""
+    require_km_parts(parts(form, seed, "strict"), form.k, form.m)
 
 
 def write_set_run(place: Path, run: SetRun, layout: Layout) -> None:
@@ -158,7 +163,7 @@ def _require_drawn(table: Transactions, form: Disassociated, settings: Mapping[s
     if _named(drawn) != _named(table):
         raise VerificationFailed("the re-associated table is not the one that its seed draws from the form")
     if settings["reassociate"] == "strict":
-        require_km(table, form.k, form.m)
+        require_strict(form, settings["seed"])
 
 
 def _named(table: Transactions) -> list[frozenset[str]]:

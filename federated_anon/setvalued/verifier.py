@@ -15,6 +15,9 @@ from federated_anon.setvalued.transactions import Transactions
 
 Record = tuple[int, ...]
 
+MOST_KINDS = 1000
+"""Different records up to which each is compared with each."""
+
 MOST_TOLD = 5
 """Faults that an error names; the rest are counted."""
 
@@ -29,6 +32,16 @@ def require_km(transactions: Transactions, k: int, m: int) -> None:
     found = [
         f"items {', '.join(transactions.names[item] for item in rare)} occur together {count} times"
         for rare, count in rare_combinations(transactions, k, m)
+    ]
+    _require_none(found, f"{k}^{m}-anonymity of a table")
+
+
+def require_km_parts(parts: Iterable[Iterable[Record]], k: int, m: int) -> None:
+    """Raise ``GuaranteeBroken`` unless each part of a table is k^m-anonymous: then so is the table, as counts add."""
+    found = [
+        f"part {index}: items {rare} occur together {count} times"
+        for index, part in enumerate(parts)
+        for rare, count in rare_combinations(part, k, m)
     ]
     _require_none(found, f"{k}^{m}-anonymity of a table")
 
@@ -86,6 +99,8 @@ def rare_combinations(records: Iterable[Record], k: int, m: int) -> Iterator[tup
     is not extended, since all that holds it is rare too.
     """
     columns = distinct_columns(list(records))
+    if m > 2 and all_shared(columns, k):
+        return
     everywhere: tuple[Record, list[Record]] = ((), columns)
     waiting = [everywhere] if m else []
     while waiting:
@@ -97,6 +112,17 @@ def rare_combinations(records: Iterable[Record], k: int, m: int) -> Iterator[tup
             elif len(chosen) + 1 < m:
                 beyond = [record[record.index(item) + 1 :] for record in holders if item in record]
                 waiting.append(((*chosen, item), [record for record in beyond if record]))
+
+
+def all_shared(records: list[Record], k: int) -> bool:
+    """Whether k records hold all items of each record: then no combination is rare, whatever its size."""
+    kinds = Counter(records)
+    if len(kinds) > MOST_KINDS:
+        return False
+    sets = [(frozenset(kind), count) for kind, count in kinds.items()]
+    return all(
+        count >= k or sum(other_count for other, other_count in sets if other >= kind) >= k for kind, count in sets
+    )
 
 
 def distinct_columns(records: list[Record]) -> list[Record]:
