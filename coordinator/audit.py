@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from coordinator.assembly import Published, csv_bytes, endorsement
 from coordinator.transcripts import audit_transcript
 from coordinator.verification import Reached, require_promises
 from federated_anon.columns import Kind, Role
-from federated_anon.errors import FederatedAnonError, GuaranteeBroken, VerificationFailed
+from federated_anon.errors import FederatedAnonError, GuaranteeBroken, StorageFailed, VerificationFailed
 from federated_anon.ledger import Entry, bytes_sent, verified_entries
 from federated_anon.messages import Step
+from federated_anon.report.page import without_pictures
+from federated_anon.report.run_page import DATA, PAGE, SIMULATED, folder_page
 from federated_anon.study import Study, load_study
 
-FILES = ("release.parquet", "release.csv", "report.json", "study.toml", "ledger")
+FILES = ("release.parquet", "release.csv", "report.json", PAGE, "study.toml", "ledger")
 STEPS = (Step.ENROL, Step.ALIGN, Step.CONSTRAIN, Step.RELEASE, Step.EVALUATE)
 EXPOSED = {"open": (Step.MAP, Step.CODE), "sealed": (Step.SEAT, Step.PROPOSE)}
 
@@ -69,6 +72,7 @@ def audited(folder: Path, pins: Mapping[str, str] | None = None) -> Audit:
     identities = _identities(run, pins or {})
     seal = endorsement(run.study.digest, run.table, run.report).hex()
     ledgers = {name: _ledger(folder, name, run.study, identities[name], seal) for name in run.study.holders}
+    _require_page(folder, run)
     return Audit(
         run.study.digest,
         run.table.num_rows,
@@ -112,7 +116,7 @@ def _opened(folder: Path) -> _Run:
 def _require_as_written(folder: Path, run: _Run) -> None:
     """Raise unless every file has the very bytes that a run is written in, and no other file lies among them."""
     ledgers = {f"ledger/{name}.jsonl" for name in run.study.holders}
-    known = ledgers | {"release.parquet", "release.csv", "report.json", "report.html", "study.toml"}
+    known = ledgers | {"release.parquet", "release.csv", "report.json", PAGE, SIMULATED, "study.toml"}
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
     if strange := sorted(name for name in found - known if not name.startswith("transcript/")):
         raise VerificationFailed(f"files that are not part of a run: {', '.join(strange)}")
@@ -122,6 +126,22 @@ def _require_as_written(folder: Path, run: _Run) -> None:
         raise VerificationFailed("study.toml is not as it was written")
     if hashlib.sha256(_bytes(folder / "release.parquet")).hexdigest() != run.report.get("parquet_sha256"):
         raise VerificationFailed("release.parquet is not as it was written")
+
+
+def _require_page(folder: Path, run: _Run) -> None:
+    """Raise unless report.html is what its data give when drawn again.
+
+    Pictures of another version of the drawing library differ in their bytes; then all but the pictures is compared.
+    """
+    try:
+        found, drawn = _bytes(folder / PAGE).decode(errors="replace"), folder_page(folder)
+    except StorageFailed as error:
+        raise VerificationFailed(str(error)) from None
+    told = run.report.get("versions", {})
+    if any(told.get(name) != version(name) for name in ("jinja2", "matplotlib")):
+        found, drawn = without_pictures(found), without_pictures(drawn)
+    if found != drawn:
+        raise VerificationFailed(f"{PAGE} is not what {DATA} and the ledgers give; federated-anon report draws it anew")
 
 
 def _bytes(path: Path) -> bytes:

@@ -1,16 +1,19 @@
-"""A run's folder, whole or not there: release, report data, resolved study and ledgers."""
+"""A run's folder, whole or not there: release, report, resolved study and ledgers."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from coordinator.protocol import Outcome
 from federated_anon.folders import partial_folder
+from federated_anon.report.run_page import PAGE, SIMULATED, folder_page
 
 
-def write_run(place: Path, outcome: Outcome) -> None:
-    """Release, report data, resolved study and ledgers, all or nothing."""
+def write_run(place: Path, outcome: Outcome, measured: Mapping[str, Any] | None = None) -> None:
+    """Release, report, resolved study and ledgers, all or nothing; ``measured`` is what only a simulation can."""
     with partial_folder(place) as folder:
         (folder / "release.parquet").write_bytes(outcome.release.parquet())
         (folder / "release.csv").write_bytes(outcome.release.csv())
@@ -23,3 +26,6 @@ def write_run(place: Path, outcome: Outcome) -> None:
         (folder / "ledger").mkdir()
         for holder, lines in outcome.ledgers.items():
             (folder / "ledger" / f"{holder}.jsonl").write_text("".join(line + "\n" for line in lines))
+        if measured is not None:
+            (folder / SIMULATED).write_text(json.dumps(measured, indent=2, sort_keys=True) + "\n")
+        (folder / PAGE).write_text(folder_page(folder), encoding="utf-8")

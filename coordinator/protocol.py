@@ -73,12 +73,12 @@ def open_proposal(study: Study, overlap: Overlap) -> Course[Proposal]:
 
 def sealed_proposal(study: Study, overlap: Overlap) -> Course[Proposal]:
     """Groups formed by the holders' own splits, numbered along their tree."""
-    final = yield from split_down(study, overlap)
+    splits = yield from split_down(study, overlap)
 
     def facts(release: Release, merges: int) -> Facts:
-        return sealed_facts(study, final, release, merges)
+        return sealed_facts(study, splits, release, merges)
 
-    return Proposal(laddered(final), facts)
+    return Proposal(laddered(splits.partition), facts)
 
 
 def enrolled(study: Study) -> Course[Roster]:

@@ -8,17 +8,26 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
+
 from coordinator.assembly import Release, Roster
+from coordinator.coarser import classes_of, loss_by_k
 from coordinator.gate import Judgement
 from coordinator.grouping import Grouped
 from coordinator.open import Maps
+from coordinator.profiles import profiles_of
+from coordinator.sealed import Splits
+from federated_anon.arrays import Counts
 from federated_anon.crypto.sums import from_fixed, total
 from federated_anon.errors import MessageRefused
 from federated_anon.messages.payloads import Coded, Evaluated
 from federated_anon.methods import Grouping
 from federated_anon.privacy import indices_linkage
-from federated_anon.sealed import NestedPartition
+from federated_anon.profiles.told import MOST_UNITS
 from federated_anon.study import LabelSettings, Study
+
+VERSIONS = ("jinja2", "matplotlib", "numpy", "pyarrow", "scipy")
+"""Libraries on which the bytes of release and report depend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +40,8 @@ class Facts:
     caveats: tuple[str, ...]
     holders: Mapping[str, Mapping[str, Any]]
     rounds: tuple[Judgement, ...] = ()
+    levels: tuple[Mapping[str, int], ...] = ()
+    """Sealed: how many splits each holder won, level by level."""
 
 
 def open_facts(
@@ -50,6 +61,7 @@ def open_facts(
             "davies_bouldin": maps.validity[name],
             "model": "kde" if study.preset.density else study.model_of(name),
             "grid": [maps.grid.rows, maps.grid.cols],
+            "hits": hits(maps, name, study.privacy.k),
             "cells": len(code.prototypes),
             "uses_partners_codes": len(code.coefficients) > 0,
             "veiled_groups": release.veiled[name],
@@ -69,11 +81,22 @@ def labels_told(labels: LabelSettings) -> str:
     )
 
 
-def sealed_facts(study: Study, final: NestedPartition, release: Release, merges: int) -> Facts:
+def hits(maps: Maps, holder: str, k: int) -> list[int]:
+    """Records per unit of a holder's map, row by row; 0 for a unit below k, and none of a map too large to look at."""
+    if maps.grid.units > MOST_UNITS:
+        return []
+    counts = np.bincount(maps.units[holder], minlength=maps.grid.units)
+    return [int(count) if count >= k else 0 for count in counts]
+
+
+def sealed_facts(study: Study, splits: Splits, release: Release, merges: int) -> Facts:
     """The facts of a sealed study: all that was said of single records is constant on the final splits."""
+    final = splits.partition
     route = f"{len(final.parents)} nested splits"
     caveats = ("Sealed exposure: nobody learns more of a record than the final groups tell.",)
-    return Facts(route, merges, indices_linkage([final.compact]), caveats, {name: {} for name in study.holders})
+    nothing: dict[str, Mapping[str, Any]] = {name: {} for name in study.holders}
+    linkage = indices_linkage([final.compact])
+    return Facts(route, merges, linkage, caveats, nothing, levels=splits.levels)
 
 
 def report_of(
@@ -82,6 +105,7 @@ def report_of(
     """Everything the report says, as plain data; the same study on the same data gives the same bytes."""
     identities = dict(zip(study.holders, roster.identities, strict=True))
     columns = column_losses(release, losses)
+    loss, classes = information_loss(study, losses), classes_of(release)
     return {
         "study": study.digest,
         "name": study.name,
@@ -97,15 +121,21 @@ def report_of(
         "k_reached": release.reached.k,
         "diversity_reached": release.reached.diversity,
         "closeness_reached": release.reached.closeness,
-        "information_loss_percent": information_loss(study, losses),
+        "information_loss_percent": loss,
+        "loss_by_k": loss_by_k(classes, loss, losses),
+        "class_sizes": class_sizes(classes.sizes),
+        "profiles": profiles_of(study, roster, release.table.num_rows, losses),
         "columns": columns,
         "grouping": facts.grouping,
         "merging_rounds": facts.merging_rounds,
         "coordinator_view_linkage": facts.coordinator_view_linkage,
         "holders": {name: {"identity": key.hex(), **facts.holders[name]} for name, key in identities.items()},
         "rounds": [asdict(judgement) for judgement in facts.rounds],
+        "levels": [dict(level) for level in facts.levels],
+        "settings": study.model_dump(mode="json"),
         "seed": study.seed,
         "software": version("federated-anon"),
+        "versions": {name: version(name) for name in VERSIONS},
     }
 
 
@@ -113,6 +143,11 @@ def personal_told(column: str | None) -> list[str]:
     """What a reader must know of wishes: the table alone cannot show that they were kept."""
     told = "is in a group at least as large as their own wish, as the wishes' holder checked; wishes were not sent"
     return [f"Personal k ('{column}'): everybody {told}."] if column else []
+
+
+def class_sizes(sizes: Counts) -> list[list[int]]:
+    """How many classes of the release have how many records: pairs of size and number, rising."""
+    return [[int(size), int(number)] for size, number in zip(*np.unique(sizes, return_counts=True), strict=True)]
 
 
 def beyond_all(columns: list[dict[str, Any]]) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 
 from coordinator.alignment import Overlap
@@ -13,14 +16,24 @@ from federated_anon.messages.payloads import Propose, Seat, Split
 from federated_anon.sealed import NestedPartition, SplitRules, apply, open_groups, winners
 from federated_anon.study import Study
 
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """The finished partition, and level by level how many splits each holder won."""
+
+    partition: NestedPartition
+    levels: tuple[Mapping[str, int], ...]
+
+
 NOBODY = np.zeros(0, dtype=np.int32)
 
 
-def split_down(study: Study, overlap: Overlap) -> Course[NestedPartition]:
+def split_down(study: Study, overlap: Overlap) -> Course[Splits]:
     """From one group of everyone to groups of k to 2k-1; one round of two steps per level."""
     yield Ask(Step.SEAT, {name: Seat(overlap.positions[name]) for name in study.holders})
     rules, partition = SplitRules(study.privacy.k), NestedPartition.whole(overlap.records)
     level, won = 0, NOBODY
+    levels: list[Mapping[str, int]] = []
     bits: tuple[bytes, ...] = ()
     while len(opened := open_groups(partition, rules.k)):
         told = yield Ask(
@@ -37,10 +50,11 @@ def split_down(study: Study, overlap: Overlap) -> Course[NestedPartition]:
         sides = yield Ask(Step.SPLIT, {name: Split(level, groups) for name, groups in names.items()})
         bits = tuple(sides[name].bits if name in sides else b"" for name in study.holders)
         partition = apply(partition, won, bits, rules)
+        levels.append({name: int((won == place).sum()) for place, name in enumerate(study.holders)})
         level += 1
     if level:  # Every holder applies the last splits too; nothing is open, so nothing is told.
         yield Ask(Step.PROPOSE, everyone(study, Propose(level, won, bits)))
-    return partition
+    return Splits(partition, tuple(levels))
 
 
 def _fitting(name: str, gains: Weights, count: int) -> Weights:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from federated_anon import cli_attack, cli_measures, cli_service, cli_sets, console
+from federated_anon import cli_attack, cli_measures, cli_report, cli_service, cli_sets, console
 from federated_anon.errors import SettingsRefused
 from federated_anon.findings import Finding
 from federated_anon.interruption import INTERRUPTION
@@ -50,6 +50,7 @@ app.add_typer(cli_service.app)
 app.add_typer(cli_measures.app)
 app.add_typer(cli_attack.app)
 app.add_typer(cli_sets.app)
+app.add_typer(cli_report.app)
 
 
 def names(text: str) -> tuple[str, ...]:

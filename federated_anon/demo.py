@@ -19,6 +19,7 @@ from federated_anon.drafts import holder_settings, settings_text, study_text
 from federated_anon.folders import partial_folder
 from federated_anon.people import Organisation, organisations
 from federated_anon.privacy import equivalence_classes
+from federated_anon.report.run_page import PAGE, opening
 from federated_anon.simulate import COORDINATOR_KEY, Result, run
 
 K, L = 5, 3
@@ -50,9 +51,11 @@ def next_steps(out: Path) -> tuple[str, ...]:
         f"  federated-anon doctor {out}/study.toml",
         "  federated-anon simulate YOUR.csv --quasi '*' --k 5 --out trial",
         "Look at:",
+        f"  {out}/run/report.html              the report, for people",
         f"  {out}/run/release.csv              the joint table",
         f"  {out}/hospital/settings.toml       a holder's columns and policy",
         f"  {out}/run/ledger/hospital.jsonl    all that left the hospital",
+        opening(out / "run" / PAGE),
     )
 
 

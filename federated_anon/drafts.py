@@ -74,7 +74,8 @@ SETTINGS_NOTES = {
     "# minimum_overlap = 1000                fewest people that all holders must have in common\n"
     "# one_release_per_data_version = true   two different releases of the same data could be compared\n"
     '# share_labels = "no"                   may labels guide the maps: "cells" (by units of k people), "records"\n'
-    "# tell_rows = false                     whether the coordinator may know how many rows there are",
+    "# tell_rows = false                     whether the coordinator may know how many rows there are\n"
+    "# share_profile = true                  tell for the report how columns changed, in counts of at least k",
 }
 
 COLUMNS_NOTE = """\

@@ -55,6 +55,18 @@ def temporary_folder(base: str | None = None) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def write_whole(place: Path, content: bytes) -> None:
+    """Write a file that is whole or as it was before; ``StorageFailed`` if that cannot be."""
+    partial = place.with_name(f".{place.name}-{os.getpid()}")
+    try:
+        partial.write_bytes(content)
+        partial.replace(place)
+    except OSError as error:
+        raise StorageFailed(f"'{place}' cannot be written: {reason(error)}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def reason(error: OSError) -> str:
     """Why the system refused, in its own words; libraries bury them in messages of several lines."""
     return os.strerror(error.errno) if error.errno else str(error).splitlines()[0]

@@ -28,6 +28,7 @@ class Policy(Section):
     share_labels: Literal["no", "cells", "records"] = "no"
     own_shuffle: bool = False
     tell_rows: bool = False
+    share_profile: bool = True
     largest_message: int = Field(default=256 * 2**20, ge=2**10)
 
 

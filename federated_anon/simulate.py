@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from federated_anon.study import Study, StudyFile
 
 Runtime = Literal["ray", "in-process"]
+Measure = Callable[["pa.Table", Mapping[str, Any]], dict[str, Any]]
 RAY_MANNERS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}
 """Read when Ray is first imported: it reports to nobody, and leaves signals to the program."""
 
@@ -55,12 +57,14 @@ def run(
     checkpoints: Path | str | None = None,
     certificates: Path | str | None = None,
     listen: Callable[[Progress], None] | None = None,
+    measure: Measure | None = None,
 ) -> Result:
     """Run a study with the holders that its ``[deployment]`` names; paths there are relative to ``base``.
 
     ``address`` joins an existing Ray cluster; without it Ray is started on this machine, for this study alone.
     Holders that serve at addresses of their own are reached with the coordinator's folder of ``certificates``.
     The rows are shuffled under the coordinator's own key, ``coordinator.secret`` beside ``base``, made if absent.
+    ``measure`` adds what a simulation can tell of release and report, having the originals.
     """
     from federated_anon.errors import HolderRefused
     from federated_anon.folders import require_free
@@ -74,7 +78,7 @@ def run(
     if file.addresses:
         with remote_holders(file, certificates) as holders:
             outcome, received = conducted(file.study, holders, own_secret(home), timeout, checkpoints, listen)
-        return finished(outcome, received, time.perf_counter() - started, out, file.alias)
+        return finished(outcome, received, time.perf_counter() - started, out, file.alias, measure)
     paths = settings_paths(file, home)
     if address is None:
         require_ready(file, paths)
@@ -85,7 +89,7 @@ def run(
         if address is None:
             explain(error, paths, file.study)
         raise
-    return finished(outcome, received, time.perf_counter() - started, out, file.alias)
+    return finished(outcome, received, time.perf_counter() - started, out, file.alias, measure)
 
 
 def simulate(
@@ -119,6 +123,7 @@ def simulate(
     from federated_anon.deal import Roles
     from federated_anon.drafts import write_holder
     from federated_anon.folders import require_free, temporary_folder
+    from federated_anon.report.measured import measured, sampled
     from nodes.source import read_table
 
     if out is not None:
@@ -139,8 +144,9 @@ def simulate(
         for name, own in shares.items():
             write_holder(folder / name, name, people.table, own, study, study.seed)
         Identity.for_simulation(study.seed, "coordinator").save(folder / COORDINATOR_KEY)
+        sample = sampled(people.table, study.seed)
         del given, people  # From here on the holders read their own files; a large table need not stay in memory.
-        return run(study, out, base=folder, runtime=runtime, listen=listen)
+        return run(study, out, base=folder, runtime=runtime, listen=listen, measure=partial(measured, sample))
 
 
 def planned(
@@ -246,13 +252,20 @@ def own_secret(home: Path) -> bytes:
     return Identity.load(place).secret
 
 
-def finished(outcome: Outcome, received: int, seconds: float, out: Path | str | None = None, alias: str = "") -> Result:
+def finished(
+    outcome: Outcome,
+    received: int,
+    seconds: float,
+    out: Path | str | None = None,
+    alias: str = "",
+    measure: Measure | None = None,
+) -> Result:
     """Write the run folder, if one is wanted, and sum the study up; ``alias`` is the method's name as asked."""
     from coordinator.folder import write_run
 
     folder = None if out is None else Path(out)
     if folder is not None:
-        write_run(folder, outcome)
+        write_run(folder, outcome, measure(outcome.release.table, outcome.report) if measure else None)
     report = outcome.report
     told = ("records", "k", "k_reached", "groups", "method", "exposure", "information_loss_percent")
     summary = {

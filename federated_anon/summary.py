@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from federated_anon import console
+from federated_anon.report.run_page import PAGE, opening
 from federated_anon.simulate import Result
 
 MOST_COLUMNS = 24
@@ -25,6 +26,8 @@ def tell(result: Result, as_json: bool) -> None:
         console.say(f"... and {len(columns) - len(few)} columns that lost less; report.json has them all.")
     screen.print(console.pairs("Release", summary_rows(result)))
     console.say(*(f"Note: {caveat}" for caveat in result.report["caveats"]))
+    if result.folder:
+        console.say(f"Report: {result.folder / PAGE}", opening(result.folder / PAGE))
     verify = f"federated-anon verify {result.folder}" if result.folder else "the same with --out FOLDER writes the run"
     console.say(f"Next: {verify}")
 

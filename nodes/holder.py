@@ -35,6 +35,7 @@ from nodes.guard import Answer, Guard, partition_digest, require_checked, requir
 from nodes.intersection import Common, Passage, Ring, blinded, traced
 from nodes.labels import refined, shared_labels
 from nodes.memory import Checked, Proposal, Released, StudyKey
+from nodes.profiling import profiled
 from nodes.sealing import Sealing, advanced, require_agreed, seated
 from nodes.settings import HolderSettings
 from nodes.totals import circle_of, masked_loss
@@ -353,13 +354,16 @@ class DataHolder:
         losses = squared_loss(block.encoding, block.table, rows)
         if (study := self._recall(Study)).evaluation.losses == "total":
             return masked_loss(losses, circle_of(self._recall(Roster), study, self._settings))
+        told = profiled(block, released, self._memory.get(LocalMap), study, self._settings)
         return Answer(
             p.Evaluated(
                 tuple(loss.name for loss in losses),
                 np.array([loss.sse for loss in losses]),
                 np.array([loss.sst for loss in losses]),
                 np.zeros(0, dtype=np.uint64),
-            )
+                told.text,
+            ),
+            note=told.note,
         )
 
     def _close(self, request: p.Close) -> Answer:

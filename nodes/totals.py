@@ -29,4 +29,4 @@ def masked_loss(losses: Sequence[ColumnLoss], circle: Circle) -> Answer:
     """Squared error and total squares of all own columns together, masked; it has one answer per study, for good."""
     sums = np.array([sum(loss.sse for loss in losses), sum(loss.sst for loss in losses)])
     masked = mask(to_fixed(sums, len(circle.holders)), circle, Step.EVALUATE, "0")
-    return Answer(Evaluated((), NOTHING, NOTHING, masked), once=True)
+    return Answer(Evaluated((), NOTHING, NOTHING, masked, ""), once=True)

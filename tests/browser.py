@@ -8,6 +8,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,12 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), "")
 PATIENCE = 60.0
+LAUNCH = """
+import fcntl, os, sys
+read, write = (fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3])
+os.dup2(read, 3), os.dup2(write, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 OPTIONS = (
     "--headless",
     "--no-sandbox",
@@ -130,8 +137,8 @@ def browser(profile: Path) -> Iterator[Browser]:
     """A browser with a profile of its own, ended with the block."""
     theirs_in, ours_out = os.pipe()
     ours_in, theirs_out = os.pipe()
-    script = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'
-    command = ["sh", "-c", script, "sh", CHROMIUM, *OPTIONS, f"--user-data-dir={profile}", "about:blank"]
+    start = [sys.executable, "-c", LAUNCH, str(theirs_in), str(theirs_out)]
+    command = [*start, CHROMIUM, *OPTIONS, f"--user-data-dir={profile}", "about:blank"]
     with subprocess.Popen(
         command, pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:

@@ -82,9 +82,12 @@ def test_people_see_steps_columns_and_the_next_command_in_eighty_columns(data, r
     assert re.search(r"age .*quasi-identifier .*integer .*\d %", answer.out)
     assert "5 (asked 5)" in answer.out
     assert "Next: federated-anon verify trial" in answer.out
+    assert f"Open it in a browser: file://{Path('trial/report.html').absolute()}" in answer.out
     tables = [line for line in answer.out.splitlines() if line.startswith(("┃", "│"))]
     assert max(map(len, tables)) <= 80
-    assert sorted(os.listdir("trial")) == ["ledger", "release.csv", "release.parquet", "report.json", "study.toml"]
+    assert sorted(os.listdir("trial")) == [
+        *("ledger", "release.csv", "release.parquet", "report.html", "report.json", "simulation.json", "study.toml")
+    ]
 
 
 def test_wide_tables_are_summed_up(tmp_path, room):
@@ -169,7 +172,7 @@ def test_doctor_speaks_json_of_a_study_and_of_one_holder(room):
     assert "chmod 600" in faults[0]
 
 
-BYTES = ("release.parquet", "release.csv", "report.json")
+BYTES = ("release.parquet", "release.csv", "report.json", "report.html", "simulation.json")
 
 
 def test_same_seed_same_bytes_on_any_number_of_threads_and_any_runtime(data, room):

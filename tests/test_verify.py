@@ -14,6 +14,7 @@ from coordinator.assembly import csv_bytes, endorsement
 from federated_anon import load_study, simulate
 from federated_anon.crypto.signing import Identity
 from federated_anon.ledger import entry_hash, genesis
+from federated_anon.report.run_page import folder_page
 from tests.command_line import Answer, command, people, write
 
 HOLDERS = ("holder-1", "holder-2")
@@ -176,6 +177,7 @@ def forged(run: Path, holder: str) -> None:
     for name in study.holders:
         identity = forger if name == holder else Identity.for_simulation(0, name)
         rewrite(ledger(run, name), lambda lines, who=name, by=identity: resigned(lines, study.digest, who, by, seal))
+    (run / "report.html").write_text(folder_page(run))
 
 
 def resigned(lines: list[str], study: str, holder: str, identity: Identity, seal: str) -> list[str]:
@@ -217,14 +219,14 @@ def test_a_pin_that_is_none_is_a_fault_of_the_command_line(original, pin):
 
 
 @pytest.mark.parametrize(
-    "name", ["release.parquet", "release.csv", "report.json", "study.toml", "ledger/holder-1.jsonl"]
+    "name", ["release.parquet", "release.csv", "report.json", "report.html", "study.toml", "ledger/holder-1.jsonl"]
 )
 def test_a_missing_file_is_named(copy, name):
     (copy / name).unlink()
     require_found(command("verify", copy, "--json"), name)
 
 
-@pytest.mark.parametrize("name", ["release.parquet", "release.csv", "report.json", "study.toml"])
+@pytest.mark.parametrize("name", ["release.parquet", "release.csv", "report.json", "report.html", "study.toml"])
 def test_a_file_of_garbage(copy, name):
     (copy / name).write_bytes(b"\xff\x00 garbage")
     require_found(command("verify", copy, "--json"))
@@ -234,6 +236,27 @@ def test_a_file_of_garbage(copy, name):
 def test_a_report_of_another_shape(copy, content):
     (copy / "report.json").write_text(content)
     require_found(command("verify", copy, "--json"))
+
+
+def test_one_changed_word_of_the_page(copy):
+    page = copy / "report.html"
+    page.write_text(page.read_text().replace("k-anonymity is kept", "k-anonymity is held", 1))
+    require_found(command("verify", copy, "--json"), "report.html is not what report.json and the ledgers give")
+    answer = command("report", copy)
+    assert (answer.code, f"Written: {page}" in answer.out) == (0, True)
+    assert command("verify", copy).code == 0
+
+
+def test_a_page_drawn_by_another_version_is_compared_but_for_its_pictures(copy, monkeypatch):
+    import coordinator.audit
+
+    page = copy / "report.html"
+    before = page.read_text()
+    monkeypatch.setattr(coordinator.audit, "version", lambda name: "another")
+    page.write_text(before.replace("<path", '<path class="other"', 1))
+    assert command("verify", copy).code == 0
+    page.write_text(before.replace("k-anonymity is kept", "k-anonymity is held", 1))
+    require_found(command("verify", copy, "--json"), "report.html is not what")
 
 
 def test_a_folder_that_is_no_run(tmp_path):

@@ -268,13 +268,15 @@ class Evaluate:
 class Evaluated:
     """Squared error and total squares per quasi-identifier, in the encoding of distances.
 
-    Where the study asks for the total alone: the two sums over all own columns, masked, and nothing else.
+    Where the study asks for the total alone: the two sums over all own columns, masked, and nothing else. ``profile``
+    is a ``Profile`` as JSON; empty where the holder's policy keeps it.
     """
 
     names: tuple[str, ...]
     squared_error: Floats
     total_squares: Floats
     masked: Words
+    profile: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from federated_anon.privacy.kanonymity import equivalence_classes, require_k, smallest_class
 from federated_anon.privacy.ldiversity import Diversity, distinct_diversity, entropy_diversity, require_l
-from federated_anon.privacy.linkage import LinkageRisk, Rate, indices_linkage, linkage_risk
+from federated_anon.privacy.linkage import LinkageRisk, Rate, indices_linkage, linkage_risk, representative_linkage
 from federated_anon.privacy.personal import require_wishes, unmet_groups
 from federated_anon.privacy.tcloseness import closeness, require_t
 
@@ -16,6 +16,7 @@ __all__ = [
     "equivalence_classes",
     "indices_linkage",
     "linkage_risk",
+    "representative_linkage",
     "require_k",
     "require_l",
     "require_t",

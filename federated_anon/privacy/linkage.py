@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from federated_anon.arrays import Counts, Labels, Points
 from federated_anon.errors import DataRefused
-from federated_anon.privacy.kanonymity import joint_labels, smallest_class
+from federated_anon.privacy.kanonymity import joint_labels
 
 CELLS = 4_000_000
 """Most distances held at once."""
@@ -85,13 +85,28 @@ def linkage_risk(
     """
     if len(original) == 0 or len(released) == 0:
         raise DataRefused(f"linkage needs records, got {len(original)} people and {len(released)} published")
+    return _attacked(original, labels_of_original, _collapse(released, released_group), rng, sample)
+
+
+def representative_linkage(
+    original: Points, representatives: Points, groups: Labels, rng: Generator, sample: int = 2000
+) -> LinkageRisk:
+    """The same attack where all records of group g are published as row g of ``representatives``."""
+    sizes = np.bincount(groups, minlength=len(representatives))
+    if len(original) == 0 or len(sizes) != len(representatives) or sizes.min() == 0:
+        raise DataRefused(f"linkage needs people in each of {len(representatives)} groups")
+    return _attacked(original, groups, _Release(representatives, np.arange(len(sizes)), sizes), rng, sample)
+
+
+def _attacked(original: Points, own: Labels, release: _Release, rng: Generator, sample: int) -> LinkageRisk:
     people = np.sort(rng.choice(len(original), size=min(sample, len(original)), replace=False))
-    success = _expected_success(original[people], labels_of_original[people], _collapse(released, released_group))
-    guess = 1.0 / len(released)
+    success = _expected_success(original[people], own[people], release)
+    sizes = np.bincount(np.unique(release.group, return_inverse=True)[1], release.records)
+    guess = 1.0 / float(sizes.sum())
     return LinkageRisk(
         linked=wilson(float(success.sum()), len(people)),
         by_chance=Rate(guess, guess, guess),
-        bound=1.0 / smallest_class(released_group),
+        bound=1.0 / float(sizes.min()),
     )
 
 

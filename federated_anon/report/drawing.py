@@ -23,7 +23,7 @@ INK, SOFT, PALE = "#1f2a37", "#6b7785", "#c3cad3"
 PARTIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 """One colour per party, in the order of the roster; from the seventh on they come again."""
 
-MEDIUM, SMALL, WIDE = (4.7, 2.9), (3.3, 1.9), (9.6, 3.0)
+MEDIUM, SMALL, WIDE = (4.2, 2.75), (3.3, 1.9), (9.6, 3.0)
 """Sizes in inches; on a phone a medium picture fills the width and its text stays readable."""
 
 STYLE: dict[str, Any] = {
@@ -45,8 +45,8 @@ STYLE: dict[str, Any] = {
     "text.color": INK,
     "xtick.color": SOFT,
     "ytick.color": SOFT,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
     "xtick.major.size": 0,
     "ytick.major.size": 0,
     "lines.linewidth": 2.0,

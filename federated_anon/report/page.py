@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,7 @@ class Listing:
 
     title: str
     table: Table
+    wide: bool = True
 
 
 Block: TypeAlias = Figure | Prose | Listing
@@ -120,6 +122,11 @@ def page(
     )
 
 
+def without_pictures(text: str) -> str:
+    """A page with each of its pictures taken out, for comparison."""
+    return re.sub(r"<svg.*?</svg>", "<svg></svg>", text, flags=re.S)
+
+
 @functools.cache
 def _environment() -> jinja2.Environment:
     made = jinja2.Environment(
@@ -142,4 +149,6 @@ def _is_figure(value: Any) -> bool:
     text = str(value)
     first, _, unit = text.partition(" ")
     plain = first.replace(",", "").removesuffix("%").lstrip("+-−<")
-    return text in ("", "–") or (plain.replace(".", "", 1).isdigit() and unit in ("", "%", "B", "kB", "MB", "GB"))
+    return text in ("", "–") or (
+        plain.replace(".", "", 1).isdigit() and unit in ("", "%", "bytes", "KiB", "MiB", "GiB")
+    )

@@ -13,6 +13,7 @@ from coordinator.audit import audited
 from coordinator.folder import write_run
 from federated_anon.crypto.signing import Identity
 from federated_anon.errors import VerificationFailed
+from federated_anon.report.run_page import folder_page
 from tests.simulator import drive, make_holders, make_study
 
 STUDY = make_study()
@@ -61,6 +62,7 @@ def test_every_flipped_byte_is_noticed(finished, tmp_path, name, step):
 def test_flipped_bytes_of_parquet_unguarded(finished, tmp_path, monkeypatch):
     """A third of them are statistics and other marks that readers use and that no signature covers."""
     monkeypatch.setattr(coordinator.audit, "_require_as_written", lambda folder, run: None)
+    monkeypatch.setattr(coordinator.audit, "_require_page", lambda folder, run: None)
     folder = tmp_path / "run"
     shutil.copytree(finished[0], folder)
     found, tried = unnoticed(folder, "release.parquet", 31)
@@ -83,9 +85,10 @@ def with_false_marks(folder):
         lambda folder: (folder / "ledger" / "east.jsonl").write_text("{}\n"),
         lambda folder: (folder / "report.json").write_text((folder / "report.json").read_text() + "\n"),
         lambda folder: (folder / "study.toml").write_text((folder / "study.toml").read_text() + "# k = 2\n"),
+        lambda folder: (folder / "report.html").write_text((folder / "report.html").read_text() + "<!-- -->"),
         lambda folder: twice_named(folder / "ledger" / "north.jsonl"),
     ],
-    ids=["parquet marks", "another file", "another ledger", "white space", "comment", "key named twice"],
+    ids=["parquet marks", "another file", "another ledger", "white space", "comment", "page", "key named twice"],
 )
 def test_what_the_signatures_do_not_cover_is_noticed(finished, tmp_path, monkeypatch, spoil):
     folder = tmp_path / "run"
@@ -120,6 +123,7 @@ def forged(folder, identity):
             entry["signature"] = identity.sign(bytes.fromhex(before)).hex()
             lines.append(json.dumps(entry, sort_keys=True) + "\n")
         path.write_text("".join(lines))
+    (folder / "report.html").write_text(folder_page(folder))
 
 
 def test_a_run_signed_by_strangers_is_noticed_by_whoever_knows_the_holders(finished, tmp_path):

@@ -72,7 +72,7 @@ def test_every_picture_has_a_sentence_and_a_table():
 
 
 def test_figures_of_a_table_stand_to_the_right():
-    table = Table(("name", "share", "bytes", "either"), (("a", "12.5 %", "3.1 kB", 1), ("b", "–", "1,024", "x")))
+    table = Table(("name", "share", "bytes", "either"), (("a", "12.5 %", "3.1 KiB", 1), ("b", "–", "1,024", "x")))
     assert table.numeric == (False, True, True, False)
     assert Table(("empty",), ()).numeric == (False,)
     assert isinstance(figure("x", "t", "s", rising, table), Figure)
