@@ -3,8 +3,8 @@
     python -m benchmarks.fuzz_service [requests]
 
 Half of them go to a holder without a study, half to one with a study under way: there every refusal is an entry of
-the ledger, which is verified at the end. The ledger is read again for each entry, so its size shows in the memory; a
-fresh process with the same ledger tells that from a leak.
+the ledger, tallied when they come without end, and verified at the end. A
+fresh process with the same ledger tells its size from a leak.
 """
 
 from __future__ import annotations

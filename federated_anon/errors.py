@@ -35,6 +35,8 @@ class Code(StrEnum):
     OTHER_STUDY = "other-study"
     WRONG_STEP = "unknown-step"
     WRONG_SENDER = "unknown-sender"
+    CERTIFICATE = "untrusted-certificate"
+    HANDSHAKE = "failed-handshake"
     REPLAYED = "replayed"
     OUT_OF_ORDER = "out-of-order"
     CHANGED_REQUEST = "changed-request"

@@ -10,7 +10,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,11 +50,11 @@ class Ledger:
 
     def lines(self) -> list[str]:
         """All entries as stored."""
-        return self.path.read_text().splitlines() if self.path.exists() else []
+        return list(_lines(self.path))
 
-    def entries(self) -> list[Entry]:
-        """All entries, parsed."""
-        return [json.loads(line) for line in self.lines()]
+    def entries(self) -> Iterator[Entry]:
+        """All entries, parsed, one after the other: they are never all in memory."""
+        return (json.loads(line) for line in _lines(self.path))
 
     @property
     def size(self) -> int:
@@ -109,11 +109,19 @@ def _append_whole(handle: int, line: bytes) -> None:
         raise
 
 
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a file that may be long; none if there is no file."""
+    if path.exists():
+        with path.open(encoding="utf-8", newline="\n") as file:
+            for line in file:
+                yield line.removesuffix("\n")
+
+
 def released_partitions(folder: Path, data_version: str, kind: str) -> set[str]:
     """Digests of what any study of this holder has let out for ``data_version``: ``kind`` partition or cells."""
     found = set()
     for path in sorted(folder.glob("*.jsonl")):
-        for line in path.read_text().splitlines():
+        for line in _lines(path):
             entry = json.loads(line)
             if entry.get("data_version") == data_version and entry.get(kind):
                 found.add(entry[kind])
@@ -124,7 +132,7 @@ def studies_answered(folder: Path, data_version: str, steps: Collection[str]) ->
     """Studies of this holder that had an answer to one of ``steps`` about ``data_version``."""
     found = set()
     for path in sorted(folder.glob("*.jsonl")):
-        entries = [json.loads(line) for line in path.read_text().splitlines()]
+        entries = (json.loads(line) for line in _lines(path))
         if any(e["step"] in steps and e["sent"] and e["data_version"] == data_version for e in entries):
             found.add(path.stem)
     return found

@@ -34,6 +34,7 @@ from federated_anon.messages.codec import encode_payload
 from federated_anon.messages.envelope import Step
 from federated_anon.messages.payloads import REQUESTS, Refused
 from federated_anon.privacy import require_k
+from nodes.limits import Tally
 from nodes.settings import HolderSettings
 
 log = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class Guard:
         self._last = 0
         self._lock = threading.RLock()
         self._heads: dict[str, tuple[int, str]] = {}
+        self._tally, self._door_tally = Tally(), Tally()
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -148,12 +150,24 @@ class Guard:
         request = self._readable(content)
         envelope = request.envelope if request else Envelope(VERSION, NO_STUDY, Step.ENROL, COORDINATOR, 0)
         reply = self._reply(envelope, Refused(code))
-        if self._ledger is not None and code not in UNRECORDED:
+        if self._ledger is None:
+            self.turn_away(code)
+        elif code not in UNRECORDED and (count := self._tally.due(code)):
             try:
-                self._record(request, reply, sent="", answer=Answer(None, note=code))
+                self._record(request, reply, sent="", answer=Answer(None, note=_counted(code, count)))
             except Exception:
                 log.exception("the refusal could not be recorded")
         return reply
+
+    def turn_away(self, code: Code) -> None:
+        """Record a refusal that belongs to no study: of a peer at the door, or before any study was accepted."""
+        if code in UNRECORDED or not (count := self._door_tally.due(code)):
+            return
+        try:
+            door = Ledger(self._settings.ledger, NO_STUDY, self._settings.name, self._settings.identity)
+            door.append({**_blank(0), "note": _counted(code, count)})
+        except Exception:
+            log.exception("the refusal could not be recorded")
 
     def endorse(self, release: bytes) -> None:
         """Sign the digest of a finished release into the ledger."""
@@ -193,7 +207,7 @@ class Guard:
         except FederatedAnonError:
             return None
 
-    def _entries(self, study: str) -> list[dict[str, Any]]:
+    def _entries(self, study: str) -> Iterator[dict[str, Any]]:
         return Ledger(self._settings.ledger, study, self._settings.name, self._settings.identity).entries()
 
     def _last_sequence(self, study: str) -> int:
@@ -252,6 +266,10 @@ def _blank(sequence: int) -> dict[str, Any]:
         "partition": "",
         "cells": "",
     }
+
+
+def _counted(code: Code, count: int) -> str:
+    return str(code) if count == 1 else f"{code} x {count}"
 
 
 def _round(payload: Any) -> int:

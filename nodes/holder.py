@@ -102,6 +102,11 @@ class DataHolder:
         with self._guard.alone():
             return self._guard.refuse(b"", error)
 
+    def turn_away(self, code: Code) -> None:
+        """Record somebody who never came in."""
+        with self._guard.alone():
+            self._guard.turn_away(code)
+
     def _perform(self, request: Message) -> bytes:
         if request.envelope.step is Step.ENROL:
             answer = self._enrol(request)

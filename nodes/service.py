@@ -4,9 +4,9 @@ A request comes through ``do_exchange``, announced by its length and cut into pi
 gRPC message, held in memory whole before anybody could refuse it, and gRPC counts such a message in 32 bits. Pieces
 are opaque metadata; the transport never reads Arrow out of them.
 
-Who may come in is decided twice. TLS trusts one certificate, the pinned one, or else the authority's; then the first
-subject alternative name of the peer must be the coordinator's. pyarrow shows a server that name only, never the
-certificate: so a pin must be the trust anchor itself, which gRPC accepts (it verifies partial chains).
+Who may come in is decided by the front: TLS trusts one certificate, the pinned one, or else the authority's; then the
+first subject alternative name of the peer must be the coordinator's. Flight itself listens behind it, in a folder of
+its own that only this user can enter.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from __future__ import annotations
 import datetime
 import logging
 import os
+import shutil
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +34,7 @@ from federated_anon.errors import Code, MessageRefused, SettingsRefused
 from federated_anon.messages import VERSION
 from federated_anon.messages.framing import HELLO, announced_length, pieces
 from federated_anon.messages.hello import Hello
+from nodes.front import Front, Rooms
 from nodes.holder import DataHolder
 from nodes.limits import RateLimit
 from nodes.service_settings import ServiceSettings, require_service
@@ -57,29 +61,39 @@ class HolderService(flight.FlightServerBase):
 
     def __init__(self, name: str, holder: DataHolder, settings: ServiceSettings, largest: int) -> None:
         self._name, self._holder, self._largest = name, holder, largest
-        self._coordinator = settings.coordinator.encode()
         self._rate = RateLimit(settings.requests_per_minute)
         self._calls = threading.BoundedSemaphore(MOST_CALLS)
         self._desk = ThreadPoolExecutor(max_workers=1)
         self._is_closing = threading.Event()
-        files = settings.files
-        super().__init__(
-            f"grpc+tls://{settings.address}",
-            tls_certificates=[(files.certificate.read_bytes(), files.key.read_bytes())],
-            verify_client=True,
-            root_certificates=(settings.pin or files.authority).read_bytes(),
-        )
+        self._folder = tempfile.mkdtemp(prefix="federated-anon-")
+        rooms = Rooms(Path(self._folder) / "inside", Path(self._folder) / "porch")
+        try:
+            self._front = Front(settings, rooms, self._turned_away)
+        except OSError:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        super().__init__(f"grpc+unix://{rooms.inside}")
+        self._porch = Porch(rooms.porch, self._turned_away)
+
+    @property
+    def port(self) -> int:
+        """Where the front listens."""
+        return self._front.port
+
+    def _turned_away(self, code: Code) -> None:
+        """A peer that never came in: a code in the ledger of what belongs to no study."""
+        self._desk.submit(self._holder.turn_away, code)
 
     def do_action(self, context: Any, action: Any) -> list[bytes]:
         """Say hello, to the coordinator alone."""
-        with self._admitted(context):
+        with self._admitted():
             if action.type != HELLO:
                 raise flight.FlightServerError(Code.WRONG_STEP)
             return [Hello(self._name, VERSION, version("federated-anon"), time.time()).encoded()]
 
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """One request in, one reply out."""
-        with self._admitted(context):
+        with self._admitted():
             for piece in pieces(self._reply(descriptor.command or b"", reader)):
                 writer.write_metadata(pa.py_buffer(piece))
 
@@ -89,14 +103,16 @@ class HolderService(flight.FlightServerBase):
         ending = threading.Thread(target=self.shutdown, daemon=True)
         ending.start()
         ending.join(grace)
-        return not ending.is_alive()
+        if ending.is_alive():
+            return False
+        self._front.close()
+        self._porch.shutdown()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return True
 
     @contextmanager
-    def _admitted(self, context: Any) -> Iterator[None]:
-        """Let the coordinator in; whatever goes wrong inside crosses as a code."""
-        if context.peer_identity() != self._coordinator:
-            log.warning("refused: a peer at %s that is not the coordinator", context.peer())
-            raise flight.FlightUnauthorizedError(Code.WRONG_SENDER)
+    def _admitted(self) -> Iterator[None]:
+        """Let a call of the coordinator in; whatever goes wrong inside crosses as a code."""
         if self._is_closing.is_set() or not self._calls.acquire(blocking=False):
             log.warning("put off: too many calls at once, or the service is ending")
             raise flight.FlightUnavailableError("busy")
@@ -132,6 +148,27 @@ class HolderService(flight.FlightServerBase):
         if length > self._largest:
             raise MessageRefused(f"{length} bytes, at most {self._largest} are accepted", Code.OVERSIZED)
         return _received(reader, length)
+
+
+class Porch(flight.FlightServerBase):
+    """Where parties end up that have a certificate but are not the coordinator: every call is refused with a code."""
+
+    def __init__(self, place: Path, refused: Callable[[Code], None]) -> None:
+        self._refused = refused
+        super().__init__(f"grpc+unix://{place}")
+
+    def do_action(self, context: Any, action: Any) -> list[bytes]:
+        """Refuse."""
+        raise self._refusal()
+
+    def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """Refuse."""
+        raise self._refusal()
+
+    def _refusal(self) -> Exception:
+        log.warning("refused: a peer that is not the coordinator")
+        self._refused(Code.WRONG_SENDER)
+        return flight.FlightUnauthorizedError(Code.WRONG_SENDER)
 
 
 def _discard(reader: Any) -> None:

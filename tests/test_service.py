@@ -5,6 +5,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import time
 
@@ -23,6 +24,7 @@ from federated_anon.messages.framing import announcement
 from federated_anon.messages.payloads import REPLIES, Refused
 from federated_anon.simulate import run
 from federated_anon.study import load_study
+from nodes.guard import NO_STUDY
 from nodes.settings import load_settings
 from tests.services import (
     COMMAND,
@@ -185,6 +187,56 @@ def test_plaintext_is_refused(region):
     with pytest.raises(flight.FlightUnavailableError):
         hello(plain)
     assert b"hospital" in hello(caller(region, "hospital"))
+
+
+def door_notes(region: Region, name: str) -> list[str]:
+    """Refusals that belong to no study, after a look at chain and signatures."""
+    settings = load_settings(region.sites[name].settings)
+    path = settings.ledger / f"{NO_STUDY}.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [entry["note"] for entry in verified_entries(lines, NO_STUDY, name, settings.identity.public)]
+
+
+@pytest.mark.parametrize(
+    ("who", "code"),
+    [
+        ("no certificate", Code.CERTIFICATE),
+        ("foreign authority", Code.CERTIFICATE),
+        ("expired", Code.CERTIFICATE),
+        ("not the pinned one", Code.CERTIFICATE),
+        ("another party", Code.CERTIFICATE),
+        ("plaintext", Code.HANDSHAKE),
+        ("garbage", Code.HANDSHAKE),
+    ],
+)
+def test_whoever_fails_at_the_door_is_a_code_in_the_ledger(region, who, code):
+    site, before = region.sites["hospital"], door_notes(region, "hospital")
+    if who == "garbage":
+        with socket.create_connection(("127.0.0.1", site.port)) as line:
+            line.sendall(bytes(range(256)) * 8)
+            line.recv(100)
+    else:
+        trusted = (region.folder / "certs" / "authority.crt").read_bytes()
+        stranger = (
+            flight.FlightClient(f"grpc://{site.address}")
+            if who == "plaintext"
+            else client(site, trusted, strangers(region)[who])
+        )
+        with pytest.raises(flight.FlightUnavailableError):
+            hello(stranger)
+    assert b"hospital" in hello(caller(region, "hospital"))
+    added = door_notes(region, "hospital")[len(before) :]
+    assert added
+    assert set(added) == {code}
+
+
+def test_another_party_at_a_service_without_a_pin_is_a_code_in_the_ledger(region):
+    trusted = (region.folder / "certs" / "authority.crt").read_bytes()
+    before = len(door_notes(region, UNPINNED))
+    with pytest.raises(flight.FlightUnauthorizedError):
+        hello(client(region.sites[UNPINNED], trusted, strangers(region)["another party"]))
+    assert b"registry" in hello(caller(region, UNPINNED))
+    assert door_notes(region, UNPINNED)[before:] == [Code.WRONG_SENDER]
 
 
 def test_the_coordinator_refuses_a_service_of_another_party(region):

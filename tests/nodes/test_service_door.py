@@ -15,7 +15,7 @@ from federated_anon.messages import VERSION
 from federated_anon.messages.framing import announced_length, announcement, pieces
 from federated_anon.messages.hello import Hello
 from nodes import service as door
-from nodes.limits import RateLimit
+from nodes.limits import RateLimit, Tally
 from nodes.service import HolderService
 from nodes.service_settings import ServiceSettings
 
@@ -192,3 +192,14 @@ def test_hello_is_read_strictly():
     for content in (b"", b"[]", b"{}", b"null", b'{"holder": 1}', bytes(5000), said.encoded().replace(b"12.5", b'"x"')):
         with pytest.raises(MessageRefused):
             Hello.decoded(content)
+
+
+def test_refusals_are_tallied_so_that_ledgers_stay_small():
+    now = 0.0
+    tally = Tally(3, lambda: now)
+    assert [tally.due("malformed") for _ in range(10)] == [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
+    assert tally.due("replayed") == 1
+    now = 60.0
+    assert [tally.due("malformed") for _ in range(3)] == [8, 0, 0]
+    now = 1e6
+    assert [tally.due("malformed") for _ in range(4)] == [3, 1, 1, 0]
