@@ -54,24 +54,31 @@ NUMERIC = frozenset({Kind.NUMBER, Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP})
 UNORDERED = frozenset({Kind.BOOLEAN, Kind.CATEGORY, Kind.TEXT})
 """Kinds whose values have no order."""
 
+BOUNDED = frozenset({Kind.NUMBER, Kind.INTEGER})
+"""Kinds that may declare bounds, which noise needs."""
+
 LEVELLED = frozenset({Kind.ORDERED, Kind.CATEGORY})
 """Kinds that may declare their levels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A declared column; ``levels`` are its allowed values, in order (needed for ``ordered``)."""
+    """A declared column; ``levels`` are its allowed values, in order (needed for ``ordered``).
+
+    ``bounds`` are known from what the column means, never from the data: noise is measured by them.
+    """
 
     name: str
     role: Role
     kind: Kind
     weight: float = 1.0
     levels: tuple[str, ...] = ()
+    bounds: tuple[float, float] | None = None
 
 
 def column_faults(column: Column) -> list[str]:
     """All that is wrong with one declaration, as sentences; an empty list means it can be used."""
-    faults = [*_role_faults(column), *_level_faults(column)]
+    faults = [*_role_faults(column), *_level_faults(column), *_bound_faults(column)]
     if not column.name.strip():
         faults.append("a column needs a name")
     if not (math.isfinite(column.weight) and column.weight > 0):
@@ -104,6 +111,20 @@ def _level_faults(column: Column) -> list[str]:
     if repeated:
         faults.append(f"levels named more than once: {', '.join(repeated)}")
     return faults
+
+
+def _bound_faults(column: Column) -> list[str]:
+    """Bounds are two different numbers, of a column of numbers; between those of integers lies at least one."""
+    if column.bounds is None:
+        return []
+    low, high = column.bounds
+    if column.kind not in BOUNDED:
+        return [f"bounds are for numbers and integers, not for type '{column.kind}'"]
+    if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
+        return [f"bounds are a lower and a higher number, got {low} and {high}"]
+    if column.kind is Kind.INTEGER and (math.ceil(low) > math.floor(high) or max(-low, high) > 2**52):
+        return ["bounds of integers have an integer between them and stay within 2^52"]
+    return []
 
 
 def infer_kind(array: pa.ChunkedArray) -> Kind:

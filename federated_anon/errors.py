@@ -47,6 +47,8 @@ class Code(StrEnum):
     POLICY_ROUNDS = "policy-rounds"
     POLICY_ROLE = "policy-role"
     POLICY_LABELS = "policy-labels"
+    POLICY_NOISE = "policy-noise"
+    BUDGET = "budget"
     ROSTER = "roster-mismatch"
     POINTS = "bad-points"
     SMALL_GROUP = "group-below-k"

@@ -31,6 +31,11 @@ HINTS: Mapping[Code, str] = {
     Code.POLICY_ROUNDS: "its [policy] most_rounds allows fewer rounds",
     Code.POLICY_ROLE: "it declares a set-valued column, or wishes that the study ignores; drop it or never_send it",
     Code.POLICY_LABELS: "its [policy] share_labels does not let the labels go as far as the study's [labels] share",
+    Code.POLICY_NOISE: (
+        "the study's [release] noise and its [policy] most_epsilon, most_delta do not agree, or a quasi-identifier is "
+        "no number with declared bounds"
+    ),
+    Code.BUDGET: "its budget (most_epsilon, most_delta) for this version of the data is spent",
     Code.ROSTER: (
         "the holders of the study, or a partner's key, are not those it has pinned under [partners]; "
         "compare the keys with their owners"

@@ -128,6 +128,18 @@ def released_partitions(folder: Path, data_version: str, kind: str) -> set[str]:
     return found
 
 
+def budget_spent(folder: Path, data_version: str, study: str) -> tuple[float, float]:
+    """Epsilon and delta that other studies have spent on ``data_version``; a repeated answer counts once."""
+    epsilon = delta = 0.0
+    for path in sorted(folder.glob("*.jsonl")):
+        entries = [json.loads(line) for line in path.read_text().splitlines()]
+        pairs = [e["spent"] for e in entries if e.get("spent") and e["sent"] and e["data_version"] == data_version]
+        if pairs and path.stem != study:
+            epsilon += max(pair[0] for pair in pairs)
+            delta += max(pair[1] for pair in pairs)
+    return epsilon, delta
+
+
 def studies_answered(folder: Path, data_version: str, steps: Collection[str]) -> set[str]:
     """Studies of this holder that had an answer to one of ``steps`` about ``data_version``."""
     found = set()

@@ -11,7 +11,7 @@ from federated_anon.columns import Column, Role
 from federated_anon.errors import Code, PolicyRefused
 from federated_anon.methods import METHODS
 from federated_anon.sections import Section
-from federated_anon.study import Exposure, LabelSettings, Method, Study
+from federated_anon.study import Exposure, LabelSettings, Method, ReleaseSettings, Study
 
 
 class Policy(Section):
@@ -27,6 +27,8 @@ class Policy(Section):
     most_studies: int = Field(default=1, ge=1)
     share_labels: Literal["no", "cells", "records"] = "no"
     own_shuffle: bool = False
+    most_epsilon: float | None = Field(default=None, gt=0, le=100)
+    most_delta: float = Field(default=0.0, ge=0, lt=0.1)
     tell_rows: bool = False
     share_profile: bool = True
     largest_message: int = Field(default=256 * 2**20, ge=2**10)
@@ -52,11 +54,28 @@ def _breaches(policy: Policy, study: Study, columns: Sequence[Column]) -> Iterat
         yield from _label_breaches(policy.share_labels, study.labels)
     if wishes := [c.name for c in columns if c.role is Role.WISH and c.name != study.privacy.personal]:
         yield Code.POLICY_ROLE, f"wishes ({', '.join(wishes)}) that the study's [privacy] personal does not name"
+    yield from _noise_breaches(policy, study.release, columns)
     if any(column.role is Role.SET for column in columns):
         yield (
             Code.POLICY_ROLE,
             "set-valued columns cannot be released by a table study: drop them or list them in never_send",
         )
+
+
+def _noise_breaches(policy: Policy, release: ReleaseSettings, columns: Sequence[Column]) -> Iterator[tuple[Code, str]]:
+    """With a budget every release has noise, and noise needs a budget and numbers with declared bounds."""
+    if (policy.most_epsilon is None) != (release.noise == "none"):
+        budget = (
+            "there is no budget (most_epsilon)" if policy.most_epsilon is None else "there is a budget (most_epsilon)"
+        )
+        yield Code.POLICY_NOISE, f"[release] noise is '{release.noise}', and {budget}"
+    if release.noise == "none" or policy.most_epsilon is None:
+        return
+    if release.epsilon > policy.most_epsilon or release.delta > policy.most_delta:
+        told = f"epsilon {release.epsilon}, delta {release.delta}; at most {policy.most_epsilon}, {policy.most_delta}"
+        yield Code.POLICY_NOISE, told
+    if bare := [column.name for column in columns if column.role is Role.QUASI and column.bounds is None]:
+        yield Code.POLICY_NOISE, f"noise needs numbers with declared bounds, these have none: {', '.join(bare)}"
 
 
 def _label_breaches(allowed: str, labels: LabelSettings) -> Iterator[tuple[Code, str]]:

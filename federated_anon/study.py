@@ -97,6 +97,22 @@ class Evaluation(Section):
     losses: Literal["columns", "total"] = "columns"
 
 
+class ReleaseSettings(Section):
+    """Noise on numeric representatives: each holder spends ``epsilon``, and with Gaussian noise ``delta``."""
+
+    noise: Literal["none", "laplace", "gaussian"] = "none"
+    epsilon: float = Field(default=0.0, ge=0, le=100)
+    delta: float = Field(default=0.0, ge=0, lt=0.1)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.noise == "none") != (self.epsilon == 0) or 0 < self.epsilon < 1e-4:
+            raise ValueError("noise 'laplace' or 'gaussian' and an epsilon of at least 0.0001 go together")
+        if (self.noise == "gaussian") != (self.delta > 0) or 0 < self.delta < 1e-15:
+            raise ValueError("noise 'gaussian' and a delta of at least 1e-15 go together")
+        return self
+
+
 class Study(Section):
     """One run's definition, agreed by all parties; ``digest`` names it in every message."""
 
@@ -110,6 +126,7 @@ class Study(Section):
     collaboration: Collaboration = Collaboration()
     alignment: Alignment = Alignment()
     evaluation: Evaluation = Evaluation()
+    release: ReleaseSettings = ReleaseSettings()
     labels: LabelSettings | None = None
 
     @model_validator(mode="after")

@@ -28,7 +28,7 @@ from federated_anon.errors import (
     PolicyRefused,
     VerificationFailed,
 )
-from federated_anon.ledger import Ledger, released_partitions, studies_answered, verified_entries
+from federated_anon.ledger import Ledger, budget_spent, released_partitions, studies_answered, verified_entries
 from federated_anon.messages import COORDINATOR, VERSION, Envelope, Message, decode, encode
 from federated_anon.messages.codec import encode_payload
 from federated_anon.messages.envelope import Step
@@ -53,6 +53,7 @@ class Answer:
     partition: str = ""
     cells: str = ""
     note: str = ""
+    spent: tuple[float, float] = (0.0, 0.0)  # Epsilon and delta.
     once: bool = False  # Masked: another answer, of other data too, would show the difference of the two.
 
 
@@ -133,6 +134,16 @@ class Guard:
                 "data owner (one_release_per_data_version), is needed",
                 Code.SECOND_PARTITION,
             )
+
+    def require_budget(self, spent: tuple[float, float]) -> None:
+        """Raise if this study and the others that used this data version would spend more than the policy allows."""
+        if not any(spent):
+            return
+        policy, study = self._settings.policy, self._ledger.study if self._ledger else ""
+        others = budget_spent(self._settings.ledger, self._data_version, study)
+        epsilon, delta = (sum(pair) for pair in zip(others, spent, strict=True))
+        if epsilon > (policy.most_epsilon or 0.0) * (1 + 1e-9) or delta > policy.most_delta * (1 + 1e-9):
+            raise PolicyRefused(f"other studies have spent {others[0]} of epsilon, {others[1]} of delta", Code.BUDGET)
 
     def release(self, request: Message, answer: Answer) -> bytes:
         """Write the ledger entry, then hand out the bytes it describes."""
@@ -236,6 +247,7 @@ class Guard:
                 "data_version": self._data_version,
                 "partition": answer.partition,
                 "cells": answer.cells,
+                "spent": list(answer.spent),
             }
         )
         self._heads[self._ledger.study] = self._ledger.size, entry["hash"]
@@ -265,6 +277,7 @@ def _blank(sequence: int) -> dict[str, Any]:
         "data_version": "",
         "partition": "",
         "cells": "",
+        "spent": [0.0, 0.0],
     }
 
 

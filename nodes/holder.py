@@ -35,12 +35,13 @@ from nodes.guard import Answer, Guard, partition_digest, require_checked, requir
 from nodes.intersection import Common, Passage, Ring, blinded, traced
 from nodes.labels import refined, shared_labels
 from nodes.memory import Checked, Proposal, Released, StudyKey
+from nodes.noise import noised
 from nodes.profiling import profiled
 from nodes.sealing import Sealing, advanced, require_agreed, seated
 from nodes.settings import HolderSettings
 from nodes.totals import circle_of, masked_loss
 from nodes.training import LocalCode, LocalMap, candidate, coded, corrected, opened_codes, renumbered, trained
-from nodes.veil import Known, veiled_representatives
+from nodes.veil import Known, Veiled, veiled_representatives
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -147,6 +148,7 @@ class DataHolder:
         records = read_records(self._settings)
         self._guard.begin(study.digest, records.version)
         self._guard.require_unchanged(request)
+        self._guard.require_budget((study.release.epsilon, study.release.delta))
         self._memory = {}
         self._remember(study)
         self._remember(records)
@@ -332,11 +334,16 @@ class DataHolder:
         wanted = [column for column in published if column.name in request.columns]
         quasi = [column for column in wanted if column.role is Role.QUASI]
         veil = veiled_representatives(block.table, quasi, request.groups, self._known(), self._settings.identity)
+        spent = study.release.epsilon, study.release.delta
+        if study.release.noise != "none":
+            self._guard.require_budget(spent)
+            secret = derive(self._settings.identity.secret, "noise", study.digest, block.records.version, digest)
+            veil = Veiled(noised(block.table, quasi, request.groups, study.release, secret), 0)
         order = shuffle_within(request.groups, self._shuffle_key())
         others = [column.name for column in wanted if column.role is not Role.QUASI]
         self._remember(Released(veil.table, request.groups))
         values = plain_types(block.table.select(others).take(order))
-        return Answer(p.Block(plain_types(veil.table), values, veil.groups), partition=digest)
+        return Answer(p.Block(plain_types(veil.table), values, veil.groups), partition=digest, spent=spent)
 
     def _known(self) -> Known:
         """What has left before the release; in sealed exposure nothing that the groups do not tell themselves."""

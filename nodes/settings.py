@@ -61,6 +61,7 @@ class _Column(Section):
     type: Kind = Kind.TEXT
     weight: float = Field(default=1.0, gt=0, le=1e6)
     levels: tuple[str, ...] = ()
+    bounds: tuple[float, float] | None = None
 
 
 class _File(Section):
@@ -94,7 +95,7 @@ def load_settings(path: Path | str) -> HolderSettings:
     if faults := role_faults(content.get("columns")):
         raise SettingsRefused(str(path), [*faults, *shape_faults(content, str(path))])
     file = checked(_File, content, str(path))
-    columns = tuple(Column(name, c.role, c.type, c.weight, c.levels) for name, c in file.columns.items())
+    columns = tuple(Column(name, c.role, c.type, c.weight, c.levels, c.bounds) for name, c in file.columns.items())
     if faults := settings_faults(columns, file.policy):
         raise SettingsRefused(str(path), faults)
     base = path.resolve().parent
@@ -136,7 +137,7 @@ def shape_faults(content: dict[str, Any], where: str) -> list[str]:
         file = checked(_File, content, where)
     except SettingsRefused as error:
         return list(error.faults)
-    columns = tuple(Column(name, c.role, c.type, c.weight, c.levels) for name, c in file.columns.items())
+    columns = tuple(Column(name, c.role, c.type, c.weight, c.levels, c.bounds) for name, c in file.columns.items())
     return settings_faults(columns, file.policy)
 
 
