@@ -81,3 +81,18 @@ def test_recoding_by_densities_says_which_k_it_would_have_reached():
 def test_help_lists_the_methods():
     shown = command("simulate", "--help").out
     assert all(name in shown.replace("\n", " ") for name in ("v-mdav", "tfrp", "hac"))
+
+
+def test_labels_wishes_and_mixed_models_give_the_same_bytes_on_ray(tmp_path):
+    """The steps that only some methods take: labels, refined cells, verdicts on wishes."""
+    pytest.importorskip("ray")
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, 80)
+    columns = {f"c{i}": rng.normal(size=80) + 4 * label for i in range(4)}
+    table = pa.table(columns | {"y": label, "wished": rng.integers(0, 9, 80)})
+    options = {"k": 4, "holders": 2, "keep": ("y",), "wish": "wished", "method": "k-tca++", "labels": {"column": "y"}}
+    options["map"] = {"models": {"holder-2": "gmm"}}
+    for runtime in ("ray", "in-process"):
+        simulate(table, runtime=runtime, out=tmp_path / runtime, **options)
+    for name in ("release.parquet", "release.csv", "report.json"):
+        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "in-process" / name).read_bytes()
