@@ -221,8 +221,8 @@ def distances(data: Transactions) -> str:
     means = [[float(np.mean([row[at] for row in rows if row[0] == k])) for k in (2, 3, 4)] for at in (2, 3)]
     printed_means, own_means = (" / ".join(f"{value:.0f}" for value in line) for line in means)
     note = (
-        f"One table each, method as printed. Means over delta at k=m=2 / 3 / 4: printed {printed_means}, ours {own_means}. The "
-        "printed distance falls as k grows, although more items are lost."
+        f"One table each, method as printed. Means over delta at k=m=2 / 3 / 4: printed {printed_means}, ours "
+        f"{own_means}. The printed distance falls as k grows, although more items are lost."
     )
     return "\n\n".join(("## Table 4: tree edit distance (a private measure)", table(heads, rows), note))
 
