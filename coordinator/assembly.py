@@ -74,6 +74,10 @@ class Release:
         pyarrow.parquet.write_table(self.table, sink)
         return sink.getvalue().to_pybytes()
 
+    def files(self) -> dict[str, bytes]:
+        """What is published, by file name."""
+        return {"release.parquet": self.parquet(), "release.csv": self.csv()}
+
     def endorsement(self, report: Mapping[str, Any]) -> bytes:
         """What every holder signs: SHA-256 over study, columns, table and report."""
         return endorsement(self.study.digest, self.table, report)

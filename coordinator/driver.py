@@ -10,6 +10,7 @@ from coordinator.checkpoints import Checkpoints
 from coordinator.course import Ask
 from coordinator.holders import Holders
 from coordinator.protocol import Outcome, conduct
+from coordinator.sets import SetOutcome
 from coordinator.transcripts import KEPT, name_of
 from federated_anon.errors import Code, HolderRefused, MessageRefused
 from federated_anon.messages import COORDINATOR, VERSION, Envelope, Message, Step, decode, encode
@@ -62,7 +63,7 @@ class Driver:
         self._done: list[_Done] = []
         self.bytes_received: dict[str, int] = dict.fromkeys(study.holders, 0)
 
-    def run(self) -> Outcome:
+    def run(self) -> Outcome | SetOutcome:
         """All steps, from the first that no checkpoint has."""
         course = conduct(self._study, self._secret)
         ask = next(course)
@@ -70,7 +71,7 @@ class Driver:
             try:
                 ask = course.send(self._carry_out(ask))
             except StopIteration as end:
-                outcome: Outcome = end.value
+                outcome: Outcome | SetOutcome = end.value
                 return replace(outcome, transcript=self._transcript())
 
     def _transcript(self) -> dict[str, bytes]:

@@ -20,6 +20,7 @@ from coordinator.intersection import blinded_lists, tagged, traced_positions
 from coordinator.open import coded, mapped, refined
 from coordinator.report import Facts, open_facts, report_of, sealed_facts
 from coordinator.sealed import split_down
+from coordinator.sets import SetOutcome, conduct_sets
 from federated_anon.arrays import Labels
 from federated_anon.errors import DataRefused, GuaranteeBroken, MessageRefused
 from federated_anon.ladder import joined, order_by_place, top_rung
@@ -48,8 +49,10 @@ class Proposal:
     facts: Callable[[Release, int], Facts]
 
 
-def conduct(study: Study, secret: bytes) -> Course[Outcome]:
+def conduct(study: Study, secret: bytes) -> Course[Outcome | SetOutcome]:
     """A whole study, in the exposure that its holders agreed on; ``secret`` is the coordinator's own."""
+    if study.kind == "set-valued":
+        return (yield from conduct_sets(study, aligned))
     roster = yield from enrolled(study)
     overlap = yield from aligned(study, roster)
     form = sealed_proposal if study.exposure == "sealed" else open_proposal

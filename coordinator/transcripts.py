@@ -15,8 +15,8 @@ from federated_anon.sealed import Level, SplitRules, Transcript, joint_classes
 from federated_anon.sealed.transcript import packed_gains
 from federated_anon.study import Study
 
-KEPT = frozenset({Step.PROPOSE, Step.SPLIT})
-"""Steps whose replies speak of single records, or decide who does."""
+KEPT = frozenset({Step.PROPOSE, Step.SPLIT, Step.DISASSOCIATE})
+"""Steps whose replies speak of single records, decide who does, or are the release itself."""
 
 
 def name_of(step: Step, level: int, holder: str) -> str:

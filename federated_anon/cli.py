@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from federated_anon import cli_attack, cli_measures, cli_report, cli_service, cli_sets, console
+from federated_anon import cli_attack, cli_measures, cli_report, cli_service, cli_set_studies, cli_sets, console
 from federated_anon.errors import SettingsRefused
 from federated_anon.findings import Finding
 from federated_anon.interruption import INTERRUPTION
@@ -187,9 +187,10 @@ def verify_command(
     """A run, checked from its files."""
     from coordinator.audit import audited
 
-    if cli_sets.verified(folder, as_json):
+    pins = dict(parsed_pin(text) for text in pin or ())
+    if cli_sets.verified(folder, as_json) or cli_set_studies.verified_study(folder, pins, as_json):
         return
-    found = audited(folder, dict(parsed_pin(text) for text in pin or ()))
+    found = audited(folder, pins)
     verdict = {
         "verified": True,
         "run": str(folder),

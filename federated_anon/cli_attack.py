@@ -142,7 +142,7 @@ def play(told: Told, table: pa.Table, key: str | None, exposure: str) -> Played:
     leader = Identity.for_simulation(study.seed, study.holders[0])
     release = outcome.release
     scene = scene_of(study.study, shares, people, tape, release.table, study_key(leader, study.study.digest), secret)
-    return Played(scene, release.csv())
+    return Played(scene, release.files()["release.csv"])
 
 
 def scene_of(

@@ -61,6 +61,10 @@ def disassociate_command(
     person: Annotated[str | None, typer.Option(metavar="NAME", help="Column of people in a long table.")] = None,
     item: Annotated[str | None, typer.Option(metavar="NAME", help="Column of items in a long table.")] = None,
     column: Annotated[str | None, typer.Option(metavar="NAME", help="List column of a Parquet file.")] = None,
+    holders: Annotated[int, typer.Option(help="Play a study of so many holders on this machine.")] = 1,
+    split: Annotated[str, typer.Option(help="What holders have of their own: people, or items of the same people.")] = (
+        "people"
+    ),
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Run folder to write; must not exist yet.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout; no progress display.")] = False,
 ) -> None:
@@ -75,6 +79,13 @@ def disassociate_command(
         **{"k": k, "m": m, "delta": delta, "min_size": min_size, "beta": beta, "method": method, "seed": seed},
         **{"suppress": suppress, "reassociate": "strict" if strict else "random" if reassociate else None},
     }
+    if holders != 1:
+        from federated_anon.cli_set_studies import simulate_file
+
+        alone = {"--rules": rules, "--suppress": suppress, "--strict": strict}
+        given = [option for option, value in alone.items() if value]
+        simulate_file(read_with_layout(file, person, item, column)[0], settings, holders, split, given, out, as_json)
+        return
     with console.display(as_json) as listen:
         tell = listen or (lambda standing: None)
         tell(Stage("read", (str(file),)))

@@ -176,6 +176,8 @@ def write_holder(folder: Path, name: str, table: pa.Table, columns: Sequence[Col
     Identity.for_simulation(seed, name).save(folder / "identity.key")
     partners = {p: Identity.for_simulation(seed, p).public.hex() for p in study.holders if p != name}
     policy: dict[str, Any] = {"smallest_k": study.privacy.k, "exposures": [study.exposure], "most_rounds": 50}
+    if study.sets:
+        policy["set_trees"] = [study.sets.tree]
     if study.labels:
         policy["share_labels"] = study.labels.share
     content = holder_settings(name, "data.parquet", columns, partners, policy)

@@ -49,6 +49,7 @@ class Code(StrEnum):
     POLICY_LABELS = "policy-labels"
     POLICY_NOISE = "policy-noise"
     BUDGET = "budget"
+    POLICY_TREE = "policy-tree"
     ROSTER = "roster-mismatch"
     POINTS = "bad-points"
     SMALL_GROUP = "group-below-k"

@@ -26,6 +26,7 @@ class Policy(Section):
     one_release_per_data_version: bool = True
     most_studies: int = Field(default=1, ge=1)
     share_labels: Literal["no", "cells", "records"] = "no"
+    set_trees: tuple[Literal["local", "joint"], ...] = ("local",)
     own_shuffle: bool = False
     most_epsilon: float | None = Field(default=None, gt=0, le=100)
     most_delta: float = Field(default=0.0, ge=0, lt=0.1)
@@ -55,11 +56,19 @@ def _breaches(policy: Policy, study: Study, columns: Sequence[Column]) -> Iterat
     if wishes := [c.name for c in columns if c.role is Role.WISH and c.name != study.privacy.personal]:
         yield Code.POLICY_ROLE, f"wishes ({', '.join(wishes)}) that the study's [privacy] personal does not name"
     yield from _noise_breaches(policy, study.release, columns)
-    if any(column.role is Role.SET for column in columns):
-        yield (
-            Code.POLICY_ROLE,
-            "set-valued columns cannot be released by a table study: drop them or list them in never_send",
-        )
+    yield from _set_breaches(policy, study, columns)
+
+
+def _set_breaches(policy: Policy, study: Study, columns: Sequence[Column]) -> Iterator[tuple[Code, str]]:
+    """Sets leave only as a study says how, and a joint tree needs this holder's word: it tells who shares an item."""
+    count = sum(column.role is Role.SET for column in columns)
+    if count and study.sets is None:
+        text = "set-valued columns leave only if the study has [sets]: drop them or list them in never_send"
+        yield Code.POLICY_ROLE, text
+    if study.kind == "set-valued" and count != 1:
+        yield Code.POLICY_ROLE, f"a set-valued study needs exactly one set-valued column here, there are {count}"
+    if study.sets and study.kind == "set-valued" and study.sets.tree not in policy.set_trees:
+        yield Code.POLICY_TREE, f"a {study.sets.tree} tree, set_trees accepts: {', '.join(policy.set_trees)}"
 
 
 def _noise_breaches(policy: Policy, release: ReleaseSettings, columns: Sequence[Column]) -> Iterator[tuple[Code, str]]:

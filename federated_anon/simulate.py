@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from coordinator.driver import Progress
     from coordinator.holders import Holders
     from coordinator.protocol import Outcome
+    from coordinator.sets import SetOutcome
     from federated_anon.columns import Column
     from federated_anon.deal import People, Roles
     from federated_anon.study import Study, StudyFile
@@ -29,6 +30,18 @@ Runtime = Literal["ray", "in-process"]
 Measure = Callable[["pa.Table", Mapping[str, Any]], dict[str, Any]]
 RAY_MANNERS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}
 """Read when Ray is first imported: it reports to nobody, and leaves signals to the program."""
+
+TOLD = {
+    "table": (
+        *("records", "k", "k_reached", "groups", "method", "exposure", "information_loss_percent"),
+        *("diversity_reached", "closeness_reached"),
+    ),
+    "set-valued": (
+        *("kind", "people", "k", "m", "delta", "min_size", "split", "tree", "clusters", "smallest_cluster"),
+        *("items_kept_percent", "reassociated_records"),
+    ),
+}
+"""What a summary takes from the report, by the kind of study."""
 
 COORDINATOR_KEY = "coordinator.secret"
 
@@ -221,7 +234,7 @@ def conducted(
     timeout: float,
     checkpoints: Path | str | None,
     listen: Callable[[Progress], None] | None,
-) -> tuple[Outcome, int]:
+) -> tuple[Outcome | SetOutcome, int]:
     """Drive the study; returns its outcome and the bytes that holders sent."""
     from coordinator.checkpoints import Checkpoints
     from coordinator.driver import Driver, silent
@@ -253,7 +266,7 @@ def own_secret(home: Path) -> bytes:
 
 
 def finished(
-    outcome: Outcome,
+    outcome: Outcome | SetOutcome,
     received: int,
     seconds: float,
     out: Path | str | None = None,
@@ -267,13 +280,11 @@ def finished(
     if folder is not None:
         write_run(folder, outcome, measure(outcome.release.table, outcome.report) if measure else None)
     report = outcome.report
-    told = ("records", "k", "k_reached", "groups", "method", "exposure", "information_loss_percent")
+    told = TOLD[report.get("kind", "table")]
     summary = {
         **{name: report[name] for name in told},
-        "columns": outcome.release.table.num_columns,
+        **({} if "kind" in report else {"columns": outcome.release.table.num_columns}),
         "holders": len(outcome.release.study.holders),
-        "diversity_reached": report["diversity_reached"],
-        "closeness_reached": report["closeness_reached"],
         "seconds": round(seconds, 2),
         "bytes_sent": received,
         "run": str(folder) if folder else None,

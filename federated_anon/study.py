@@ -113,6 +113,38 @@ class ReleaseSettings(Section):
         return self
 
 
+class SetSettings(Section):
+    """How sets are disassociated: any ``m`` items known of a person fit at least k people.
+
+    Clusters have ``min_size`` (half of ``delta``, at least k) to ``delta`` people. In a set-valued study holders have
+    other ``people`` or other ``items`` of the same people; a ``joint`` tree tells all holders who share items.
+    """
+
+    m: int = Field(default=2, ge=1, le=8)
+    delta: int = Field(default=40, ge=2, le=10**6)
+    min_size: int | None = Field(default=None, ge=2)
+    split: Literal["people", "items"] = "people"
+    tree: Literal["local", "joint"] = "local"
+
+    def least(self, k: int) -> int:
+        """People in a cluster, at least."""
+        return max(k, self.delta // 2) if self.min_size is None else self.min_size
+
+    def faults(self, k: int) -> list[str]:
+        """All that does not go together."""
+        faults = [f"delta must be at least k = {k}, got {self.delta}"] if self.delta < k else []
+        if self.min_size is not None and not k <= self.min_size <= max(k, self.delta):
+            faults.append(f"min_size must be from k = {k} to delta = {self.delta}, got {self.min_size}")
+        if self.split == "items" and self.tree == "local":
+            faults.append(
+                "split 'items' needs tree 'joint': chunks of a cluster must be about the same people. Holders that do "
+                "not allow it can each publish their own items, unlinked (federated-anon disassociate)"
+            )
+        if self.split == "people" and self.tree == "joint":
+            faults.append("split 'people' needs no joint tree: each holder disassociates its own people")
+        return faults
+
+
 class Study(Section):
     """One run's definition, agreed by all parties; ``digest`` names it in every message."""
 
@@ -128,6 +160,23 @@ class Study(Section):
     evaluation: Evaluation = Evaluation()
     release: ReleaseSettings = ReleaseSettings()
     labels: LabelSettings | None = None
+    kind: Literal["table", "set-valued"] = "table"
+    sets: SetSettings | None = None
+
+    @model_validator(mode="after")
+    def _sets_fit(self) -> Self:
+        faults = self.sets.faults(self.privacy.k) if self.sets else []
+        if self.kind == "set-valued" and self.sets is None:
+            faults.append("a set-valued study says how: m, delta, split, tree")
+        if self.kind == "set-valued" and (self.privacy.l is not None or self.privacy.t is not None):
+            faults.append("l and t are about sensitive columns of a table; a set-valued study promises k and m")
+        if self.kind == "set-valued" and self.privacy.personal:
+            faults.append("personal k is about groups of a table")
+        if self.sets and self.kind == "table" and self.sets.tree == "joint":
+            faults.append("a table study has groups, no tree: drop split and tree")
+        if faults:
+            raise ValueError("[sets] " + "; ".join(faults))
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

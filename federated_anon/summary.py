@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from federated_anon import console
+from federated_anon.cli_set_studies import tell_sets
 from federated_anon.report.run_page import PAGE, opening
 from federated_anon.simulate import Result
 
@@ -14,6 +15,9 @@ MOST_COLUMNS = 24
 
 def tell(result: Result, as_json: bool) -> None:
     """The summary, for machines or for people."""
+    if result.report.get("kind") == "set-valued":
+        tell_sets(result, as_json)
+        return
     if as_json:
         console.print_json(result.summary)
         return

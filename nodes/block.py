@@ -37,6 +37,12 @@ class Records:
     scratch: Scratch = field(default_factory=Scratch)
     wish: Column | None = None
     wishes: Labels = field(default_factory=NO_WISHES.copy, repr=False)
+    sets: pa.Table = field(default_factory=lambda: pa.table({}))
+
+    @property
+    def told(self) -> tuple[Column, ...]:
+        """Columns of which a table study's coordinator knows names and types."""
+        return (*self.published, *([self.wish] if self.wish else []))
 
 
 def read_records(settings: HolderSettings) -> Records:
@@ -55,7 +61,10 @@ def read_records(settings: HolderSettings) -> Records:
     never = settings.policy.never_send
     wish = next((column for column in settings.columns if column.role is Role.WISH and column.name not in never), None)
     wishes = NO_WISHES if wish is None else read_wishes(table[wish.name])
-    return Records(chosen, ids, version, published, settings.source.scratch, wish, wishes)
+    sets = table.select(
+        [column.name for column in settings.columns if column.role is Role.SET and column.name not in never]
+    )
+    return Records(chosen, ids, version, published, settings.source.scratch, wish, wishes, sets)
 
 
 def read_wishes(column: pa.ChunkedArray) -> Labels:

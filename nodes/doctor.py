@@ -113,7 +113,7 @@ def _data(settings: HolderSettings) -> Finding:
         records = read_records(settings)
         before = released_partitions(settings.ledger, keyed_version(settings, records.version), "partition")
         told = "; this version was released before: only the same groups can leave again" if before else ""
-        return f"{records.table.num_rows} rows, ids unique, all columns as declared{told}"
+        return f"{len(records.ids)} rows, ids unique, all columns as declared{told}"
 
     return _tried(settings.name, "data", look)
 

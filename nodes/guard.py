@@ -39,7 +39,7 @@ from nodes.settings import HolderSettings
 
 log = logging.getLogger(__name__)
 NO_STUDY = "0" * 64
-FIRST = frozenset({Step.BLIND, Step.MAP, Step.SEAT})
+FIRST = frozenset({Step.BLIND, Step.MAP, Step.SEAT, Step.GATHER})
 """The first step of each exposure that is about values, and of the alignment that tests partners' lists."""
 UNRECORDED = frozenset({Code.STORAGE, Code.VERIFICATION})
 """Refusals because of the ledger itself: an entry after a gap would hide the gap."""

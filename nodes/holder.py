@@ -38,6 +38,7 @@ from nodes.memory import Checked, Proposal, Released, StudyKey
 from nodes.noise import noised
 from nodes.profiling import profiled
 from nodes.sealing import Sealing, advanced, require_agreed, seated
+from nodes.sets import SetsReleased, SetSteps, require_kind
 from nodes.settings import HolderSettings
 from nodes.totals import circle_of, masked_loss
 from nodes.training import LocalCode, LocalMap, candidate, coded, corrected, opened_codes, renumbered, trained
@@ -80,6 +81,7 @@ class DataHolder:
             Step.RELEASE: self._release,
             Step.EVALUATE: self._evaluate,
             Step.CLOSE: self._close,
+            **SetSteps(settings, self._guard, self._recall, self._remember, self._common_rows).steps,
         }
 
     def answer(self, request: bytes) -> bytes:
@@ -112,6 +114,7 @@ class DataHolder:
         if request.envelope.step is Step.ENROL:
             answer = self._enrol(request)
         else:
+            require_kind(request.envelope.step, self._recall(Study))
             self._require_exposure(request.envelope.step)
             self._guard.require_unchanged(request)
             answer = self._steps[request.envelope.step](request.payload)
@@ -157,7 +160,7 @@ class DataHolder:
     def _enrolment(self, study: Study, records: Records) -> p.Enrolled:
         identity = self._settings.identity
         agreement = agreement_key(identity, study.digest).public_key().public_bytes_raw()
-        told = (*records.published, *([records.wish] if records.wish else []))
+        told = () if study.kind == "set-valued" else records.told
         return p.Enrolled(
             identity=identity.public,
             agreement=agreement,
@@ -166,7 +169,7 @@ class DataHolder:
             roles=tuple(column.role.value for column in told),
             kinds=tuple(column.kind.value for column in told),
             levels=tuple(json.dumps(column.levels) for column in told),
-            rows=records.table.num_rows if self._settings.policy.tell_rows else -1,
+            rows=len(records.ids) if self._settings.policy.tell_rows else -1,
         )
 
     def _share(self, request: p.Share) -> Answer:
@@ -380,7 +383,7 @@ class DataHolder:
 
     def _close(self, request: p.Close) -> Answer:
         """Sign the digest of the release into the ledger, and hand out the ledger of this study."""
-        self._recall(Released)
+        self._recall(SetsReleased if self._recall(Study).kind == "set-valued" else Released)
         if len(request.release) != 32:
             raise MessageRefused("a release is named by 32 bytes")
         self._guard.endorse(request.release)

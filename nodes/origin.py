@@ -14,6 +14,7 @@ from federated_anon.errors import DataRefused
 from nodes.conformity import Columns, conform
 from nodes.database import Query
 from nodes.scratch import Scratch
+from nodes.set_source import long_sets
 from nodes.source import KNOWN, MISSING, PARQUET, format_of, read_table, require_columns
 
 WILD = frozenset("*?[")
@@ -32,7 +33,7 @@ class Origin:
     def declared(self, columns: Sequence[Column]) -> pa.Table:
         """The declared columns, as declared; keys and categories keep their leading zeros."""
         text = {column.name for column in columns if column.kind in SPELLED or column.role is Role.KEY}
-        table = self._opened(text)
+        table = long_sets(self.place, columns) or self._opened(text)
         undeclared = [name for name in table.column_names if name not in {column.name for column in columns}]
         if undeclared:
             raise DataRefused(

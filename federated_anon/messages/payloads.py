@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from federated_anon.messages import relayed
+from federated_anon.messages import relayed, set_payloads
 from federated_anon.messages.envelope import Step
 from federated_anon.messages.fields import Flags as Flags
 from federated_anon.messages.fields import Floats as Floats
@@ -301,6 +301,7 @@ class Refused:
 
 
 REQUESTS: dict[Step, type[Any]] = {
+    **set_payloads.REQUESTS,
     Step.ENROL: Enrol,
     Step.SHARE: Share,
     Step.ALIGN: Align,
@@ -323,6 +324,7 @@ REQUESTS: dict[Step, type[Any]] = {
 }
 
 REPLIES: dict[Step, type[Any]] = {
+    **set_payloads.REPLIES,
     Step.ENROL: Enrolled,
     Step.SHARE: Shared,
     Step.ALIGN: Aligned,

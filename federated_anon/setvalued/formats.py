@@ -48,6 +48,10 @@ class Layout:
     items: pa.DataType | None = None
 
 
+_Found = tuple[pa.ListArray, Layout, pa.Array | None]
+"""Sets, how the file holds them, and whose they are where it says so."""
+
+
 def read_transactions(
     path: Path | str, person: str | None = None, item: str | None = None, column: str | None = None
 ) -> Transactions:
@@ -61,12 +65,24 @@ def read_with_layout(
     """The transactions of a file and how it holds them, so that others can be written alike."""
     try:
         _require_file(Path(path))
-        sets, layout = _read(Path(path), person, item, column)
+        sets, layout, _ = _read(Path(path), person, item, column)
         if not len(sets.values):
             raise DataRefused("holds no item in any set")
     except DataRefused as error:
         raise DataRefused(f"'{path}' {error}") from None
     return from_lists(sets), layout
+
+
+def read_people(path: Path | str, person: str, item: str) -> pa.Table:
+    """Sets with their people, one row each: of a long table, or of lines, whose numbers then name the people."""
+    try:
+        _require_file(Path(path))
+        suffix = suffix_of(Path(path))
+        named = (person, item, None) if suffix in SEPARATORS or suffix in PARQUET else (None, None, None)
+        sets, _, people = _read(Path(path), *named)
+    except DataRefused as error:
+        raise DataRefused(f"'{path}' {error}") from None
+    return pa.table({person: pa.array(range(1, len(sets) + 1)) if people is None else people, item: sets})
 
 
 def from_lists(sets: pa.ListArray) -> Transactions:
@@ -127,8 +143,13 @@ def _require_file(path: Path) -> None:
         raise DataRefused(f"cannot be read: {error.strerror}") from None
 
 
-def _read(path: Path, person: str | None, item: str | None, column: str | None) -> tuple[pa.ListArray, Layout]:
-    suffix = next((s.lower() for s in reversed(path.suffixes) if s.lower() != ".gz"), "")
+def suffix_of(path: Path) -> str:
+    """The suffix that tells a file's form."""
+    return next((s.lower() for s in reversed(path.suffixes) if s.lower() != ".gz"), "")
+
+
+def _read(path: Path, person: str | None, item: str | None, column: str | None) -> _Found:
+    suffix = suffix_of(path)
     _require_options(suffix, person, item, column)
     try:
         if suffix in PARQUET:
@@ -136,7 +157,7 @@ def _read(path: Path, person: str | None, item: str | None, column: str | None) 
             return _long(table, person, item, suffix) if person and item else _lists(table, column, suffix)
         if suffix in SEPARATORS:
             return _long(_text_table(path, suffix, person or "", item or ""), person or "", item or "", suffix)
-        return _lines(path), Layout("lines", suffix)
+        return _lines(path), Layout("lines", suffix), None
     except PermissionError as error:
         raise DataRefused(f"cannot be read: {error.strerror}") from None
     except (pa.ArrowException, OSError, EOFError):
@@ -214,18 +235,19 @@ def _text_table(path: Path, suffix: str, *columns: str) -> pa.Table:
     )
 
 
-def _long(table: pa.Table, person: str, item: str, suffix: str) -> tuple[pa.ListArray, Layout]:
+def _long(table: pa.Table, person: str, item: str, suffix: str) -> _Found:
     known = ", ".join(table.column_names)
     unknown = [name for name in (person, item) if name not in table.column_names]
     _refuse([f"has no column '{name}'; it has: {known}" for name in unknown])
     _refuse(_missing_faults(table, person, item))
     people, items = _texts(table[person], person), _texts(table[item], item)
-    ranks = people.dictionary_encode().indices.to_numpy()
+    named = people.dictionary_encode()
+    ranks = named.indices.to_numpy()
     order = np.argsort(ranks, kind="stable")
     offsets = np.zeros(int(ranks.max(initial=-1)) + 2, dtype=np.int32)
     np.cumsum(np.bincount(ranks), out=offsets[1:])
     sets = pa.ListArray.from_arrays(pa.array(offsets), items.take(pa.array(order)))
-    return sets, Layout("long", suffix, person, item, items=_item_type(table[item].type))
+    return sets, Layout("long", suffix, person, item, items=_item_type(table[item].type)), named.dictionary
 
 
 def _missing_faults(table: pa.Table, person: str, item: str) -> list[str]:
@@ -250,7 +272,7 @@ def _item_type(kind: pa.DataType) -> pa.DataType:
     return plain if pt.is_integer(plain) else pa.string()
 
 
-def _lists(table: pa.Table, column: str | None, suffix: str) -> tuple[pa.ListArray, Layout]:
+def _lists(table: pa.Table, column: str | None, suffix: str) -> _Found:
     lists = [field.name for field in table.schema if pt.is_list(field.type) or pt.is_large_list(field.type)]
     if column is None and len(lists) != 1:
         raise DataRefused(f"has {len(lists)} list columns ({', '.join(lists)}); name one, or person and item")
@@ -264,7 +286,7 @@ def _lists(table: pa.Table, column: str | None, suffix: str) -> tuple[pa.ListArr
     if values.null_count:
         rows = np.repeat(np.arange(len(array)), lengths)[values.is_null().to_numpy(zero_copy_only=False)]
         _refuse([_named("row", np.unique(rows).tolist(), f"missing items in lists of '{name}'")])
-    return _cut(values, lengths), Layout("lists", suffix, column=name, items=_item_type(inner))
+    return _cut(values, lengths), Layout("lists", suffix, column=name, items=_item_type(inner)), None
 
 
 def _plain_lists(lists: Any) -> pa.ListArray:
