@@ -75,7 +75,7 @@ def verified_study(folder: Path, pins: Mapping[str, str], as_json: bool) -> bool
         console.print_json({"verified": True, "kind": "set-valued", "run": str(folder), **asdict(found)})
         return True
     console.say(
-        f"Verified: {found.people} people in {found.clusters} clusters of at least {found.smallest}; within every chunk, "
+        f"Verified: {found.people} people in {found.clusters} clusters of at least {found.smallest}; in every chunk, "
         f"{found.m} items or fewer occur together never or at least {found.k} times."
     )
     rows = [(name, found.entries[name], console.size(found.bytes_sent[name])) for name in found.identities]
