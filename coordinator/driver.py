@@ -11,7 +11,7 @@ from coordinator.course import Ask
 from coordinator.holders import Holders
 from coordinator.protocol import Outcome, conduct
 from coordinator.sets import SetOutcome
-from coordinator.transcripts import KEPT, name_of
+from coordinator.transcripts import is_kept, name_of
 from federated_anon.errors import Code, HolderRefused, MessageRefused
 from federated_anon.messages import COORDINATOR, VERSION, Envelope, Message, Step, decode, encode
 from federated_anon.messages.payloads import REPLIES, Refused
@@ -76,11 +76,11 @@ class Driver:
 
     def _transcript(self) -> dict[str, bytes]:
         """The replies that a sealed run keeps for its auditor."""
-        kept = [done for done in self._done if done.ask.step in KEPT]
         return {
             name_of(done.ask.step, done.ask.requests[name].round, name): reply
-            for done in kept
+            for done in self._done
             for name, reply in done.replies.items()
+            if is_kept(self._study, done.ask.step, getattr(done.ask.requests[name], "round", 0))
         }
 
     def _carry_out(self, ask: Ask) -> dict[str, Any]:

@@ -55,8 +55,8 @@ def conduct(study: Study, secret: bytes) -> Course[Outcome | SetOutcome]:
         return (yield from conduct_sets(study, aligned))
     roster = yield from enrolled(study)
     overlap = yield from aligned(study, roster)
-    form = sealed_proposal if study.exposure == "sealed" else open_proposal
-    proposal = yield from form(study, overlap)
+    is_sealed = study.exposure == "sealed"
+    proposal = yield from sealed_proposal(study, overlap, secret) if is_sealed else open_proposal(study, overlap)
     groups, merges = yield from constrained(study, proposal)
     release = yield from released(study, roster, groups, secret)
     return (yield from closed(study, roster, release, proposal.facts(release, merges)))
@@ -74,9 +74,9 @@ def open_proposal(study: Study, overlap: Overlap) -> Course[Proposal]:
     return Proposal(order_by_place(group_centres(found.points, found.labels))[found.labels], facts)
 
 
-def sealed_proposal(study: Study, overlap: Overlap) -> Course[Proposal]:
+def sealed_proposal(study: Study, overlap: Overlap, secret: bytes) -> Course[Proposal]:
     """Groups formed by the holders' own splits, numbered along their tree."""
-    splits = yield from split_down(study, overlap)
+    splits = yield from split_down(study, overlap, secret)
 
     def facts(release: Release, merges: int) -> Facts:
         return sealed_facts(study, splits, release, merges)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coordinator.alignment import Overlap
+from coordinator.argmax import secure_winners
 from coordinator.course import Ask, Course, everyone
 from federated_anon.arrays import Weights
 from federated_anon.errors import MessageRefused
@@ -28,7 +29,7 @@ class Splits:
 NOBODY = np.zeros(0, dtype=np.int32)
 
 
-def split_down(study: Study, overlap: Overlap) -> Course[Splits]:
+def split_down(study: Study, overlap: Overlap, secret: bytes) -> Course[Splits]:
     """From one group of everyone to groups of k to 2k-1; one round of two steps per level."""
     yield Ask(Step.SEAT, {name: Seat(overlap.positions[name]) for name in study.holders})
     rules, partition = SplitRules(study.privacy.k), NestedPartition.whole(overlap.records)
@@ -41,7 +42,10 @@ def split_down(study: Study, overlap: Overlap) -> Course[Splits]:
             everyone(study, Propose(level, won, bits)),
             news=(f"level {level}: {len(opened)} groups of {2 * rules.k} or more are split",) if level % 5 == 0 else (),
         )
-        won = winners([_fitting(name, told[name].gains, len(opened)) for name in study.holders]).astype(np.int32)
+        if study.collaboration.winner == "secure":
+            won = (yield from secure_winners(study, level, len(opened), secret)).astype(np.int32)
+        else:
+            won = winners([_fitting(name, told[name].gains, len(opened)) for name in study.holders]).astype(np.int32)
         names = {
             name: opened[won == place].astype(np.int32)
             for place, name in enumerate(study.holders)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from coordinator.argmax import last_round, opened_winners
+from federated_anon.arrays import Weights
 from federated_anon.errors import GuaranteeBroken, MessageRefused, VerificationFailed
 from federated_anon.ledger import Entry
 from federated_anon.messages import Message, Step, decode
@@ -17,6 +20,13 @@ from federated_anon.study import Study
 
 KEPT = frozenset({Step.PROPOSE, Step.SPLIT, Step.DISASSOCIATE})
 """Steps whose replies speak of single records, decide who does, or are the release itself."""
+
+
+def is_kept(study: Study, step: Step, number: int) -> bool:
+    """Whether a round's replies are kept; of comparisons those of the last round of a level, which tell who wins."""
+    if step is not Step.COMPARE:
+        return step in KEPT
+    return (number + 1) % (last_round(study, 0) + 1) == 0
 
 
 def name_of(step: Step, level: int, holder: str) -> str:
@@ -42,15 +52,34 @@ def audit_transcript(folder: Path, study: Study, records: int, ledgers: Mapping[
 
 
 def _level(folder: Path, study: Study, ledgers: Mapping[str, Sequence[Entry]], number: int) -> Level:
-    gains, bits = [], []
-    for holder in study.holders:
-        told = _signed(folder, ledgers[holder], holder, Step.PROPOSE, number)
-        if told is None:
-            raise VerificationFailed(f"ledger of '{holder}': no gains at level {number}")
-        gains.append(packed_gains(told.payload.gains))
-        sides = _signed(folder, ledgers[holder], holder, Step.SPLIT, number)
-        bits.append(sides.payload.bits if sides else b"")
-    return Level(tuple(gains), tuple(bits))
+    if study.collaboration.winner == "secure":
+        gains = _compared(folder, study, ledgers, number)
+    else:
+        told = _round(folder, study, ledgers, Step.PROPOSE, number)
+        gains = [one.gains for one in told.values()]
+    sides = [_signed(folder, ledgers[holder], holder, Step.SPLIT, number) for holder in study.holders]
+    bits = tuple(one.payload.bits if one else b"" for one in sides)
+    return Level(tuple(map(packed_gains, gains)), bits)
+
+
+def _compared(folder: Path, study: Study, ledgers: Mapping[str, Sequence[Entry]], number: int) -> list[Weights]:
+    """Who won, from the shares that the holders signed, as gains of one and zero."""
+    told = _round(folder, study, ledgers, Step.COMPARE, last_round(study, number))
+    try:
+        won = opened_winners(study, told, told[study.holders[0]].groups)
+    except MessageRefused as error:
+        raise VerificationFailed(f"transcript: {error}") from None
+    return [(won == place).astype(float) for place in range(len(study.holders))]
+
+
+def _round(
+    folder: Path, study: Study, ledgers: Mapping[str, Sequence[Entry]], step: Step, number: int
+) -> dict[str, Any]:
+    """What every holder said in one round; each must have said something."""
+    told = {holder: _signed(folder, ledgers[holder], holder, step, number) for holder in study.holders}
+    if silent := [holder for holder, one in told.items() if one is None]:
+        raise VerificationFailed(f"ledger of '{silent[0]}': no answer to '{step}', round {number}")
+    return {holder: one.payload for holder, one in told.items() if one is not None}
 
 
 def _signed(folder: Path, entries: Sequence[Entry], holder: str, step: Step, number: int) -> Message | None:

@@ -31,6 +31,7 @@ SHARES = {
     "correct": 4,
     "seat": 0,
     "propose": 0,
+    "compare": 0,
     "split": 0,
     "constrain": 30,
     "release": 5,

@@ -58,7 +58,8 @@ class Collaboration(Section):
     """How strongly holders shape each other's maps and codes.
 
     ``rounds`` of gated agreement (default: the method's), the largest link ``strength``, how maps are aligned,
-    and whether partners' units serve as side information.
+    and whether partners' units serve as side information. In sealed exposure, ``winner``: whether the coordinator
+    sees the gains by which it names who splits a group, or only who wins.
     """
 
     rounds: int | None = Field(default=None, ge=0, le=50)
@@ -67,6 +68,7 @@ class Collaboration(Section):
     align: Literal["lead", "match", "none"] | None = None
     side_information: bool | None = None
     cells: bool | None = None
+    winner: Literal["gain", "secure"] = "gain"
 
 
 class LabelSettings(Section):
@@ -184,6 +186,8 @@ class Study(Section):
             raise ValueError("holders: every name may stand there once only")
         if self.exposure == "sealed" and self.method != "best":
             raise ValueError(f"method '{self.method}' shows activations of records, so it needs exposure 'open'")
+        if self.collaboration.winner == "secure" and not (self.exposure == "sealed" and 2 <= len(self.holders) <= 16):
+            raise ValueError("collaboration: winner 'secure' needs exposure 'sealed' and 2 to 16 holders")
         if self.alignment.method == "ecdh" and len(self.holders) < 2:
             raise ValueError("alignment: 'ecdh' needs at least 2 holders")
         if self.evaluation.losses == "total" and len(self.holders) < 3:

@@ -17,7 +17,7 @@ from federated_anon.encoding import squared_loss
 from federated_anon.errors import Code, FederatedAnonError, MessageRefused, PolicyRefused
 from federated_anon.messages import Message, Step
 from federated_anon.messages import payloads as p
-from federated_anon.messages.relayed import Blind, Trace
+from federated_anon.messages.relayed import Blind, Compare, Trace
 from federated_anon.policy import require_columns, require_permitted, require_round
 from federated_anon.som.parallel import single_blas_thread
 from federated_anon.study import Study
@@ -31,6 +31,7 @@ from nodes.alignment import (
     wrapped_keys,
 )
 from nodes.block import Block, Records, lifted_groups, plain_types, read_records, require_kept
+from nodes.comparison import Comparisons, Told, compared
 from nodes.guard import Answer, Guard, partition_digest, require_checked, require_groups
 from nodes.intersection import Common, Passage, Ring, blinded, traced
 from nodes.labels import refined, shared_labels
@@ -52,7 +53,7 @@ SCALARS = 8
 
 OPEN_STEPS = frozenset({Step.MAP, Step.COLLABORATE, Step.SETTLE, Step.LABEL, Step.REFINE, Step.CODE, Step.CORRECT})
 RING_STEPS = frozenset({Step.BLIND, Step.TRACE})
-SEALED_STEPS = frozenset({Step.SEAT, Step.PROPOSE, Step.SPLIT})
+SEALED_STEPS = frozenset({Step.SEAT, Step.PROPOSE, Step.COMPARE, Step.SPLIT})
 
 
 class DataHolder:
@@ -76,6 +77,7 @@ class DataHolder:
             Step.CORRECT: self._correct,
             Step.SEAT: self._seat,
             Step.PROPOSE: self._propose,
+            Step.COMPARE: self._compare,
             Step.SPLIT: self._split,
             Step.CONSTRAIN: self._constrain,
             Step.RELEASE: self._release,
@@ -301,7 +303,22 @@ class DataHolder:
         """Sealed: apply the splits of the level before, and tell one number per group that can be split."""
         current = advanced(self._recall(Sealing), request)
         self._remember(current)
-        return Answer(p.Proposed(current.proposer.gains(current.partition).values))
+        gains = current.proposer.gains(current.partition).values
+        if self._recall(Study).collaboration.winner == "gain":
+            return Answer(p.Proposed(gains))
+        self._remember(Told(current.level, gains))
+        return Answer(p.Proposed(gains[:0]))
+
+    def _compare(self, request: Compare) -> Answer:
+        """Sealed: one round of the secure argmax; its masks serve one answer only, whatever the data."""
+        study, key = self._recall(Study), self._recall(StudyKey).value
+        if study.collaboration.winner != "secure":
+            raise PolicyRefused("gains are told in this study, not compared", Code.POLICY_METHOD)
+        circle = circle_of(self._recall(Roster), study, self._settings)
+        past = self._memory.get(Comparisons, Comparisons())
+        reply, rounds = compared(request, self._recall(Told), past, circle, key)
+        self._remember(rounds)
+        return Answer(reply, once=True)
 
     def _split(self, request: p.Split) -> Answer:
         """Sealed: the sides of the groups that this holder won; one study per version of the data."""

@@ -27,6 +27,7 @@ class Step(StrEnum):
     CORRECT = "correct"
     SEAT = "seat"
     PROPOSE = "propose"
+    COMPARE = "compare"
     SPLIT = "split"
     GATHER = "gather"
     COUNT = "count"

@@ -204,7 +204,10 @@ class Propose:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """Sealed: per open group, how far this holder's best split would lower the error of its own columns."""
+    """Sealed: per open group, how far this holder's best split would lower the error of its own columns.
+
+    Empty where a secure argmax finds the winners.
+    """
 
     gains: Singles
 
@@ -316,6 +319,7 @@ REQUESTS: dict[Step, type[Any]] = {
     Step.CORRECT: Correct,
     Step.SEAT: Seat,
     Step.PROPOSE: Propose,
+    Step.COMPARE: relayed.Compare,
     Step.SPLIT: Split,
     Step.CONSTRAIN: CheckGroups,
     Step.RELEASE: MakeRelease,
@@ -339,6 +343,7 @@ REPLIES: dict[Step, type[Any]] = {
     Step.CORRECT: Corrected,
     Step.SEAT: Seated,
     Step.PROPOSE: Proposed,
+    Step.COMPARE: relayed.Compared,
     Step.SPLIT: Sides,
     Step.CONSTRAIN: GroupVerdict,
     Step.RELEASE: Block,

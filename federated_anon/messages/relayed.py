@@ -48,3 +48,21 @@ class Traced:
 
     positions: Ints
     signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Secure argmax: triples for the next layer of gates, and the sealed messages of all holders about the last one."""
+
+    round: int
+    seed: bytes
+    correction: bytes
+    partners: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A message that only holders can open; in the last round of a level, the share of who wins each open group."""
+
+    groups: int
+    content: bytes
