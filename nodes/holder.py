@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from federated_anon.columns import Role
-from federated_anon.crypto.agreement import agreement_key, derive, statement
+from federated_anon.crypto.agreement import derive
 from federated_anon.crypto.pseudonyms import shuffle_within
 from federated_anon.encoding import squared_loss
 from federated_anon.errors import Code, FederatedAnonError, MessageRefused, PolicyRefused
@@ -32,6 +31,7 @@ from nodes.alignment import (
 )
 from nodes.block import Block, Records, lifted_groups, plain_types, read_records, require_kept
 from nodes.comparison import Comparisons, Told, compared
+from nodes.enrolment import enrolment
 from nodes.guard import Answer, Guard, partition_digest, require_checked, require_groups
 from nodes.intersection import Common, Passage, Ring, blinded, traced
 from nodes.labels import refined, shared_labels
@@ -157,22 +157,7 @@ class DataHolder:
         self._memory = {}
         self._remember(study)
         self._remember(records)
-        return Answer(self._enrolment(study, records))
-
-    def _enrolment(self, study: Study, records: Records) -> p.Enrolled:
-        identity = self._settings.identity
-        agreement = agreement_key(identity, study.digest).public_key().public_bytes_raw()
-        told = () if study.kind == "set-valued" else records.told
-        return p.Enrolled(
-            identity=identity.public,
-            agreement=agreement,
-            signature=identity.sign(statement(study.digest, self._settings.name, agreement)),
-            names=tuple(column.name for column in told),
-            roles=tuple(column.role.value for column in told),
-            kinds=tuple(column.kind.value for column in told),
-            levels=tuple(json.dumps(column.levels) for column in told),
-            rows=len(records.ids) if self._settings.policy.tell_rows else -1,
-        )
+        return Answer(enrolment(study, records, self._settings))
 
     def _share(self, request: p.Share) -> Answer:
         """Check the partners against the pinned identities; the first of the roster wraps the study's key."""
