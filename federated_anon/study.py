@@ -147,6 +147,12 @@ class SetSettings(Section):
         return faults
 
 
+class SealedSettings(Section):
+    """How holders find splits in sealed exposure: along directions of their records, or by super-clusters of a map."""
+
+    proposer: Literal["directions", "map"] = "directions"
+
+
 class Study(Section):
     """One run's definition, agreed by all parties; ``digest`` names it in every message."""
 
@@ -161,6 +167,7 @@ class Study(Section):
     alignment: Alignment = Alignment()
     evaluation: Evaluation = Evaluation()
     release: ReleaseSettings = ReleaseSettings()
+    sealed: SealedSettings = SealedSettings()
     labels: LabelSettings | None = None
     kind: Literal["table", "set-valued"] = "table"
     sets: SetSettings | None = None

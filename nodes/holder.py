@@ -281,7 +281,7 @@ class DataHolder:
         block = Block.of(records, rows)
         self._remember(block)
         identity = self._settings.identity
-        self._remember(seated(block.points, records.ids, rows, identity, study.digest, study.privacy.k))
+        self._remember(seated(block.points, records.ids, rows, identity, study))
         return Answer(p.Seated(len(rows)))
 
     def _propose(self, request: p.Propose) -> Answer:

@@ -13,7 +13,10 @@ from federated_anon.crypto.pseudonyms import pseudonyms
 from federated_anon.crypto.signing import Identity
 from federated_anon.errors import Code, MessageRefused, PolicyRefused
 from federated_anon.messages.payloads import Propose
-from federated_anon.sealed import NestedPartition, Proposer, SplitRules, apply, laddered
+from federated_anon.sealed import MapProposer, NestedPartition, Proposer, SplitRules, apply, laddered
+from federated_anon.study import Study
+
+PROPOSERS: dict[str, type[Proposer]] = {"directions": Proposer, "map": MapProposer}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +29,13 @@ class Sealing:
     level: int
 
 
-def seated(points: Points, ids: pa.Array, rows: np.ndarray, identity: Identity, study: str, k: int) -> Sealing:
+def seated(points: Points, ids: pa.Array, rows: np.ndarray, identity: Identity, study: Study) -> Sealing:
     """Everyone in one group; ties between equal records are broken by numbers that only this holder can compute."""
-    secret = derive(identity.secret, "sealed order", study)
+    secret = derive(identity.secret, "sealed order", study.digest)
     private = pseudonyms(ids.take(pa.array(rows)).to_pylist(), secret)
-    rules = SplitRules(k)
-    return Sealing(Proposer(points, private, rules), rules, NestedPartition.whole(len(points)), -1)
+    rules = SplitRules(study.privacy.k)
+    proposer = PROPOSERS[study.sealed.proposer](points, private, rules)
+    return Sealing(proposer, rules, NestedPartition.whole(len(points)), -1)
 
 
 def advanced(current: Sealing, request: Propose) -> Sealing:

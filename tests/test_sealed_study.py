@@ -23,8 +23,10 @@ STUDY = make_study(exposure="sealed")
 SEALED = {"exposures": ["sealed"]}
 
 
-def test_a_sealed_release_keeps_k_and_its_transcript_too(tmp_path):
-    outcome = drive(STUDY, make_holders(tmp_path, **SEALED))
+@pytest.mark.parametrize("proposer", ["directions", "map"])
+def test_a_sealed_release_keeps_k_and_its_transcript_too(tmp_path, proposer):
+    study = make_study(exposure="sealed", sealed={"proposer": proposer})
+    outcome = drive(study, make_holders(tmp_path, **SEALED))
     assert outcome.release.reached.k >= 3
     assert outcome.report["coordinator_view_linkage"] <= 1 / 3
     write_run(tmp_path / "run", outcome)

@@ -30,7 +30,11 @@ class SealedGroups:
 
 
 def sealed_groups(
-    blocks: Sequence[Points], k: int, seeds: Sequence[int], rules: SplitRules | None = None
+    blocks: Sequence[Points],
+    k: int,
+    seeds: Sequence[int],
+    rules: SplitRules | None = None,
+    proposer: type[Proposer] = Proposer,
 ) -> SealedGroups:
     """Groups of k to 2k-1 records from the columns of several holders, one block and one private seed each."""
     if len(blocks) == 0 or len({len(block) for block in blocks}) != 1 or len(blocks) != len(seeds):
@@ -38,7 +42,7 @@ def sealed_groups(
     records = len(blocks[0])
     rules = SplitRules(require_k(k, records)) if rules is None else rules
     draws = [np.random.default_rng(seed).permutation(records) for seed in seeds]
-    proposers = [Proposer(block, draw, rules) for block, draw in zip(blocks, draws, strict=True)]
+    proposers = [proposer(block, draw, rules) for block, draw in zip(blocks, draws, strict=True)]
     return split_down(proposers, records, rules)
 
 

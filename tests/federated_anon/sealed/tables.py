@@ -42,8 +42,13 @@ def numbers(records: int, holders: int, seed: int = 0) -> list[NDArray[np.int64]
     return [rng.permutation(records) for _ in range(holders)]
 
 
-def grouped(blocks: Sequence[Points], private: Sequence[NDArray[np.int64]], rules: SplitRules) -> SealedGroups:
-    proposers = [Proposer(block, draw, rules) for block, draw in zip(blocks, private, strict=True)]
+def grouped(
+    blocks: Sequence[Points],
+    private: Sequence[NDArray[np.int64]],
+    rules: SplitRules,
+    proposer: type[Proposer] = Proposer,
+) -> SealedGroups:
+    proposers = [proposer(block, draw, rules) for block, draw in zip(blocks, private, strict=True)]
     return split_down(proposers, len(blocks[0]), rules)
 
 

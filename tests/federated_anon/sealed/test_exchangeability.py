@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from federated_anon.arrays import Points
-from federated_anon.sealed import SplitRules, Transcript
+from federated_anon.sealed import MapProposer, Proposer, SplitRules, Transcript
 from tests.federated_anon.sealed.tables import dealt, grouped, numbers, standardised, swap_inside
 
 
@@ -17,30 +17,39 @@ def full_of_ties(records: int = 600, columns: int = 9) -> Points:
     return rng.integers(0, 3, size=(records, columns)) * np.array([1.0, 0.1, 1 / 3] * (columns // 3))
 
 
-def require_no_trace(table: Points, k: int, seed: int, rules: SplitRules | None = None) -> Transcript:
+def require_no_trace(
+    table: Points, k: int, seed: int, rules: SplitRules | None = None, proposer: type[Proposer] = Proposer
+) -> Transcript:
     rules = rules or SplitRules(k)
     blocks, private = dealt(table, seed), numbers(len(table), 3, seed)
-    first = grouped(blocks, private, rules)
+    first = grouped(blocks, private, rules, proposer)
     swap = swap_inside(first.labels, np.random.default_rng(seed))
     for moved in ({0, 1, 2}, {1}, {0, 2}):
         swapped = [block[swap] if holder in moved else block for holder, block in enumerate(blocks)]
         carried = [draw[swap] if holder in moved else draw for holder, draw in enumerate(private)]
-        assert grouped(swapped, carried, rules).transcript == first.transcript
+        assert grouped(swapped, carried, rules, proposer).transcript == first.transcript
     assert (swap != np.arange(len(table))).any()
     return first.transcript
 
 
+PROPOSERS = pytest.mark.parametrize("proposer", [Proposer, MapProposer])
+
+
+@PROPOSERS
 @pytest.mark.parametrize("name", ["census", "yeast"])
 @pytest.mark.parametrize("k", [3, 10])
-def test_swaps_inside_groups_leave_no_trace_on_published_tables(name: str, k: int, shared_data: Path) -> None:
+def test_swaps_inside_groups_leave_no_trace_on_published_tables(
+    name: str, k: int, proposer: type[Proposer], shared_data: Path
+) -> None:
     for seed in range(2):
-        require_no_trace(standardised(shared_data, name), k, seed)
+        require_no_trace(standardised(shared_data, name), k, seed, proposer=proposer)
 
 
+@PROPOSERS
 @pytest.mark.parametrize("k", [2, 3, 5])
-def test_swaps_inside_groups_leave_no_trace_among_ties(k: int) -> None:
-    require_no_trace(full_of_ties(), k, seed=1)
-    require_no_trace(np.zeros((57, 3)), k, seed=2)
+def test_swaps_inside_groups_leave_no_trace_among_ties(k: int, proposer: type[Proposer]) -> None:
+    require_no_trace(full_of_ties(), k, seed=1, proposer=proposer)
+    require_no_trace(np.zeros((57, 3)), k, seed=2, proposer=proposer)
 
 
 def test_swaps_inside_groups_leave_no_trace_where_groups_are_sampled_and_winners_go_on() -> None:
@@ -58,17 +67,20 @@ def tables(draw: st.DrawFn) -> Points:
     return np.round(table, draw(st.sampled_from([0, 1, 17])))
 
 
+@PROPOSERS
 @settings(max_examples=50)
 @given(table=tables(), k=st.integers(2, 4), seed=st.integers(0, 1000))
-def test_swaps_inside_groups_leave_no_trace_on_any_table(table: Points, k: int, seed: int) -> None:
+def test_swaps_inside_groups_leave_no_trace_on_any_table(
+    proposer: type[Proposer], table: Points, k: int, seed: int
+) -> None:
     rules = SplitRules(k)
     blocks, private = dealt(table, seed), numbers(len(table), 3, seed)
-    first = grouped(blocks, private, rules)
+    first = grouped(blocks, private, rules, proposer)
     swap = swap_inside(first.labels, np.random.default_rng(seed))
     for moved in ({0, 1, 2}, {seed % 3}):
         swapped = [block[swap] if holder in moved else block for holder, block in enumerate(blocks)]
         carried = [draw[swap] if holder in moved else draw for holder, draw in enumerate(private)]
-        assert grouped(swapped, carried, rules).transcript == first.transcript
+        assert grouped(swapped, carried, rules, proposer).transcript == first.transcript
 
 
 def test_without_canonical_order_the_same_swap_shows(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,73 @@
+"""A proposer that splits by the super-clusters of a local map instead of by its records."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federated_anon.arrays import Labels, Points, Weights
+from federated_anon.microaggregation.compiled import compiled
+from federated_anon.sealed.cuts import Sides, Sorted, centred, gain
+from federated_anon.sealed.members import Members
+from federated_anon.sealed.proposer import Proposals, Proposer
+from federated_anon.sealed.rules import SplitRules
+from federated_anon.som import BatchSOM, Grid
+
+UNITS = 5.0
+"""Units per square root of records: Vesanto & Alhoniemi (2000), IEEE Transactions on Neural Networks 11(3), 586-600."""
+
+LEAST = 8
+"""Times k: groups below are split by their records, as few units have records there, and few of them."""
+
+
+class MapProposer(Proposer):
+    """Splits by one holder's map: a group falls into two super-clusters of units.
+
+    The map is trained on the holder's rows in canonical order, so it is a function of the values alone. In a group each
+    record stands for the prototype of its unit, and the two super-clusters are the best split of those; a unit
+    is parted, in canonical order, only where both sides would not keep k records otherwise. A group inside one unit,
+    or too small for its units to say much, is split by its records. Gains are those of the records in either case.
+    """
+
+    def __init__(self, points: Points, private: NDArray[np.generic], rules: SplitRules) -> None:
+        super().__init__(points, private, rules)
+        rows = self._sorted.points
+        grid = grid_of(len(rows))
+        found = BatchSOM(grid.rows, grid.cols, dtype="float64").fit(rows, np.random.default_rng(0))
+        units = found.assign(rows)
+        self._units = units[self._sorted.rank]
+        coded = np.ascontiguousarray(found.codebook_[units], dtype=float)
+        self._coded = Sorted(coded, self._sorted.order, self._sorted.rank)
+
+    def _propose(self, members: Members, least: int) -> Proposals:
+        if len(members.groups) == 0:
+            return super()._propose(members, least)
+        units = self._units[members.records]
+        is_spread = members.sizes >= LEAST * self._rules.k
+        is_spread &= np.minimum.reduceat(units, members.starts[:-1]) < np.maximum.reduceat(units, members.starts[:-1])
+        flags = np.zeros(len(self._units), dtype=np.uint8)
+        values = np.zeros(len(members.groups))
+        for table, chosen in ((self._coded, is_spread), (self._sorted, ~is_spread)):
+            part = members.only(chosen)
+            self._split(table, part, flags)
+            values[chosen] = gains_of(self._sorted, part.records, part.starts, flags)
+        return Proposals(members, values, flags, least)
+
+
+def grid_of(records: int) -> Grid:
+    """A square map of about ``UNITS`` times the root of the records, at least 2 x 2."""
+    side = max(2, round(np.sqrt(UNITS * np.sqrt(records))))
+    return Grid(side, side)
+
+
+@compiled
+def gains_of(table: Sorted, records: Labels, starts: Labels, flags: Sides) -> Weights:
+    """The gain of each group's split by ``flags``, summed in canonical order."""
+    gains = np.empty(len(starts) - 1)
+    for group in range(len(gains)):
+        positions = np.sort(table.rank[records[starts[group] : starts[group + 1]]])
+        sides = np.empty(len(positions), np.uint8)
+        for place in range(len(positions)):
+            sides[place] = flags[table.order[positions[place]]]
+        gains[group] = gain(centred(table.points, positions, 1), sides)
+    return gains
