@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,7 @@ class Site:
     settings: Path
     port: int
     host: str = "127.0.0.1"
+    prefix: tuple[str, ...] = ()
     process: subprocess.Popen[str] | None = field(default=None)
 
     @property
@@ -77,7 +78,10 @@ class Site:
         """Start the process; ``wait_ready`` says when it serves."""
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
-                [*COMMAND, "holder", "serve", str(self.settings)], stdout=subprocess.PIPE, stderr=log, text=True
+                [*self.prefix, *COMMAND, "holder", "serve", str(self.settings)],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
             )
 
     def wait_ready(self) -> str:
@@ -159,11 +163,12 @@ def organised(folder: Path, exposure: str = "open") -> Path:
     return study
 
 
-def prepared(folder: Path, exposure: str = "open", **service: Any) -> Region:
+def prepared(folder: Path, exposure: str = "open", hosts: Mapping[str, str] | None = None, **service: Any) -> Region:
     """Data, settings, certificates and study of three organisations; nothing is started."""
+    places = dict.fromkeys(HOLDERS, "127.0.0.1") | dict(hosts or {})
     written = organised(folder, exposure)
     write_trial(folder / "certs", "coordinator", HOLDERS, (), 30)
-    sites = {name: Site(name, folder / "data" / name / "settings.toml", free_port()) for name in HOLDERS}
+    sites = {name: Site(name, folder / "data" / name / "settings.toml", free_port(), places[name]) for name in HOLDERS}
     for name, site in sites.items():
         section = service_section(folder / "certs" / name, name, site.address) | service
         site.settings.write_text(site.settings.read_text() + tomli_w.dumps({"service": section}))
