@@ -29,7 +29,7 @@ HINTS: Mapping[Code, str] = {
     Code.POLICY_METHOD: "its [policy] methods does not list the study's method",
     Code.POLICY_COLUMN: "its [policy] never_send names a column that was asked for",
     Code.POLICY_ROUNDS: "its [policy] most_rounds allows fewer rounds",
-    Code.POLICY_ROLE: "it has set-valued columns without the study's [sets], or wishes that the study ignores",
+    Code.POLICY_ROLE: "set-valued columns need a set-valued study, one each; or it has wishes that the study ignores",
     Code.POLICY_TREE: "its [policy] set_trees does not list the study's [sets] tree",
     Code.POLICY_LABELS: "its [policy] share_labels does not let the labels go as far as the study's [labels] share",
     Code.POLICY_NOISE: (

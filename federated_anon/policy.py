@@ -62,8 +62,8 @@ def _breaches(policy: Policy, study: Study, columns: Sequence[Column]) -> Iterat
 def _set_breaches(policy: Policy, study: Study, columns: Sequence[Column]) -> Iterator[tuple[Code, str]]:
     """Sets leave only as a study says how, and a joint tree needs this holder's word: it tells who shares an item."""
     count = sum(column.role is Role.SET for column in columns)
-    if count and study.sets is None:
-        text = "set-valued columns leave only if the study has [sets]: drop them or list them in never_send"
+    if count and study.kind == "table":
+        text = "set-valued columns cannot be released by a table study: drop them or list them in never_send"
         yield Code.POLICY_ROLE, text
     if study.kind == "set-valued" and count != 1:
         yield Code.POLICY_ROLE, f"a set-valued study needs exactly one set-valued column here, there are {count}"

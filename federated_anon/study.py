@@ -181,8 +181,8 @@ class Study(Section):
             faults.append("l and t are about sensitive columns of a table; a set-valued study promises k and m")
         if self.kind == "set-valued" and self.privacy.personal:
             faults.append("personal k is about groups of a table")
-        if self.sets and self.kind == "table" and self.sets.tree == "joint":
-            faults.append("a table study has groups, no tree: drop split and tree")
+        if self.sets and self.kind == "table":
+            faults.append('belongs to a study of kind = "set-valued"; a table study releases no sets')
         if faults:
             raise ValueError("[sets] " + "; ".join(faults))
         return self

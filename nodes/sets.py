@@ -29,7 +29,6 @@ from nodes.settings import HolderSettings
 log = logging.getLogger(__name__)
 SET_STEPS = frozenset({Step.GATHER, Step.COUNT, Step.BRANCH, Step.DISASSOCIATE})
 SHARED_STEPS = frozenset({Step.ENROL, Step.SHARE, Step.ALIGN, Step.BLIND, Step.TRACE, Step.CLOSE})
-NOTHING = np.zeros(0, dtype=np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +56,9 @@ class SetsReleased:
 def require_kind(step: Step, study: Study) -> None:
     """Raise unless the step belongs to the study's kind."""
     is_set = study.kind == "set-valued"
-    fits = step in SET_STEPS | SHARED_STEPS if is_set else step not in SET_STEPS or _has_columns(step, study)
+    fits = step in SET_STEPS | SHARED_STEPS if is_set else step not in SET_STEPS
     if not fits:
         raise PolicyRefused(f"step '{step}' is not one of a {study.kind} study", Code.POLICY_EXPOSURE)
-
-
-def _has_columns(step: Step, study: Study) -> bool:
-    return step is Step.DISASSOCIATE and study.sets is not None
 
 
 def sets_of(records: Records, column: str) -> Transactions:
@@ -188,7 +183,7 @@ class SetSteps:
         self._guard.require_first("partition", digest)
         self._remember(SetsReleased(form))
         column = self._recall(Records).sets.column_names[0]
-        return Answer(p.Sets(column, content, len(transactions.items), NOTHING), partition=digest)
+        return Answer(p.Sets(column, content, len(transactions.items)), partition=digest)
 
     def _formed(self, transactions: Transactions, study: Study, asked: SetSettings) -> Disassociated:
         k, least = study.privacy.k, asked.least(study.privacy.k)

@@ -214,6 +214,11 @@ def test_settings_that_cannot_be(sets, told):
         set_study(**sets)
 
 
+def test_a_table_study_says_nothing_of_sets():
+    with pytest.raises(SettingsRefused, match="a table study releases no sets"):
+        make_study(("north",), sets={"delta": 12})
+
+
 def test_only_what_the_protocol_names_crosses(tmp_path):
     """No reply of a holder carries an id, and none but the finished form carries an item's name."""
     original = visits()
@@ -309,8 +314,10 @@ def test_steps_out_of_place_are_refused(tmp_path, step, payload, expected):
 
 
 def test_a_table_study_has_no_steps_on_sets(tmp_path):
-    study = make_study(("north",), sets={"delta": 12})
-    liar = LyingCoordinator(set_holder(tmp_path, "north", visits(), ("north",), exposures=["open"]), study)
+    study = make_study(("north",))
+    sets = ["items"]
+    holder = set_holder(tmp_path, "north", visits(), ("north",), exposures=["open"], never_send=sets)
+    liar = LyingCoordinator(holder, study)
     liar.ask(Step.ENROL, p.Enrol(study.text))
     assert code(liar.ask(Step.GATHER, sp.Gather(np.zeros(0, np.int32)))) == "policy-exposure"
 

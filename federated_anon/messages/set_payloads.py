@@ -60,19 +60,18 @@ class Branched:
 
 @dataclass(frozen=True, slots=True)
 class Disassociate:
-    """Asks for the sets in chunks; ``round`` counts the set-valued columns of a table study."""
+    """Asks for the sets in chunks; there is one ``round``, 0."""
 
     round: int
 
 
 @dataclass(frozen=True, slots=True)
 class Sets:
-    """The disassociated form, verified by its holder; item occurrences it stands for; block per group of a table."""
+    """The disassociated form, verified by its holder, and the item occurrences it stands for."""
 
     column: str
     form: bytes
     occurrences: int
-    blocks: Ints
 
 
 REQUESTS: dict[Step, type[Any]] = {
