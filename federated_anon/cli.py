@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -106,31 +106,34 @@ def simulate_command(
     seed: Seed = 0,
     out: Annotated[Path | None, Out] = None,
     runtime: Annotated[str, typer.Option(help="ray: local Ray actors; in-process: no Ray at all.")] = "ray",
+    evaluate: Annotated[bool, typer.Option("--evaluate", help="Measure the release too: evaluation.json.")] = False,
+    label: Annotated[str | None, typer.Option(metavar="NAME", help="Column that models learn; for --evaluate.")] = None,
     as_json: Json = False,
 ) -> None:
     """One file, several holders."""
+    options: dict[str, Any] = {
+        "k": k,
+        "holders": holders,
+        "quasi": names(quasi),
+        "sensitive": names(sensitive),
+        "keep": names(keep),
+        "drop": names(drop),
+        "key": key,
+        "wish": wish,
+        "views": [names(view) for view in views.split(";")] if views else (),
+        "method": method,
+        "exposure": exposure,
+        "l": l,
+        "t": t,
+        "seed": seed,
+        **({"labels": {"column": labels, "share": share_labels}} if labels else {}),
+    }
+    if (evaluate or label) and out is None:
+        raise SettingsRefused("command line", ["--evaluate writes into the run's folder: name it with --out"])
     with console.display(as_json) as listen:
-        result = simulate(
-            file,
-            k=k,
-            holders=holders,
-            quasi=names(quasi),
-            sensitive=names(sensitive),
-            keep=names(keep),
-            drop=names(drop),
-            key=key,
-            wish=wish,
-            views=[names(view) for view in views.split(";")] if views else (),
-            method=method,
-            exposure=exposure,
-            l=l,
-            t=t,
-            seed=seed,
-            out=out,
-            runtime=known_runtime(runtime),
-            listen=listen,
-            **({"labels": {"column": labels, "share": share_labels}} if labels else {}),
-        )
+        result = simulate(file, **options, out=out, runtime=known_runtime(runtime), listen=listen)
+    if out is not None and (evaluate or label):
+        cli_measures.write_evaluation(file, out, options, label)
     tell(result, as_json)
 
 

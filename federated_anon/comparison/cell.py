@@ -70,7 +70,7 @@ def _reference(subject: _Subject, cell: Cell, sweep: Sweep) -> dict[str, Any]:
     return {
         "k_reached": 1,
         "information_loss": 0.0,
-        **_accuracies(held_out(subject.table, lambda rows: rows, task, folds), printed(subject.table, task)),
+        **_accuracies(held_out(subject.table, lambda rows: rows, task, *folds), printed(subject.table, task)),
     }
 
 
@@ -84,7 +84,7 @@ def _figures(subject: _Subject, cell: Cell, sweep: Sweep) -> dict[str, Any]:
     if sweep.label:
         task = Task(sweep.label, subject.columns, seed=cell.seed)
         figures |= _accuracies(
-            held_out(subject.table, anonymise, task, sweep.folds_for(subject.table.num_rows)),
+            held_out(subject.table, anonymise, task, *sweep.folds_for(subject.table.num_rows)),
             printed(release.drop_columns([RECORD]), Task(task.label, task.columns, (TREE,), task.seed)),
         )
     return figures

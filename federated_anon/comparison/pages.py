@@ -108,7 +108,7 @@ def settings(sweep: Sweep) -> str:
     return (
         f"Tables: {tables}{label}. Methods: {', '.join(sweep.methods)}. k = {', '.join(map(str, sweep.ks))}; holders "
         f"{', '.join(map(str, sweep.holders))}; seeds {', '.join(map(str, sweep.seeds))}; held-out folds: "
-        + (str(sweep.folds) if sweep.folds else "5, above 2,000 records 3")
+        + (str(sweep.folds) if sweep.folds else "5; above 2,000 records a third, once per seed")
         + "."
     )
 

@@ -19,7 +19,7 @@ ORIGINAL = "original"
 """No anonymisation at all: what models reach on the data as they are."""
 
 SMALL = 2000
-"""Records up to which a table is cut into five folds; larger ones into three."""
+"""Records up to which all of five folds are held out in turn; of larger tables a third, once per seed."""
 
 REFERENCES = (ORIGINAL, CENTRAL)
 
@@ -53,7 +53,7 @@ class Sweep:
     label: str | None = None
     drop: tuple[str, ...] = ()
     folds: int = 0
-    """Folds of the held-out protocol; 0 is 5 for tables of up to 2,000 records and 3 for larger ones."""
+    """Folds of the held-out protocol; 0 is 5 for tables of up to 2,000 records; of larger ones, a third is held out."""
 
     def as_dict(self) -> dict[str, Any]:
         """Everything but where the tables lie."""
@@ -70,9 +70,11 @@ class Sweep:
         """Where a table lies."""
         return next(path for name, path, _ in self.tables if name == table)
 
-    def folds_for(self, records: int) -> int:
-        """Into how many folds a table is cut."""
-        return self.folds or (5 if records <= SMALL else 3)
+    def folds_for(self, records: int) -> tuple[int, int]:
+        """Into how many folds a table is cut, and how many of them are held out in turn; each seed cuts anew."""
+        if self.folds:
+            return self.folds, self.folds
+        return (5, 5) if records <= SMALL else (3, 1)
 
     def cells(self) -> tuple[Cell, ...]:
         """References first, then methods; table by table."""
