@@ -273,8 +273,8 @@ def main() -> None:
             "# The papers' tables by the papers' own protocol",
             machine(),
             "Command: `python benchmarks/paper_tables.py`",
-            f"{good} of {len(done)} printed accuracies come out within {NEAR:.0f} points, some only on data prepared in "
-            "a way that flatters. The protocol itself flatters too: see docs/measures.md for the held-out one.",
+            f"{good} of {len(done)} printed accuracies come out within {NEAR:.0f} points, some only on data prepared "
+            "in a way that flatters. The protocol itself flatters too: see docs/measures.md for the held-out one.",
             "## Separability and accuracy",
             table(head, rows),
             "## Score: sums of the printed combined utilities",

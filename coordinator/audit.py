@@ -116,7 +116,15 @@ def _opened(folder: Path) -> _Run:
 def _require_as_written(folder: Path, run: _Run) -> None:
     """Raise unless every file has the very bytes that a run is written in, and no other file lies among them."""
     ledgers = {f"ledger/{name}.jsonl" for name in run.study.holders}
-    known = ledgers | {"release.parquet", "release.csv", "report.json", PAGE, SIMULATED, "evaluation.json", "study.toml"}
+    known = ledgers | {
+        "release.parquet",
+        "release.csv",
+        "report.json",
+        PAGE,
+        SIMULATED,
+        "evaluation.json",
+        "study.toml",
+    }
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
     if strange := sorted(name for name in found - known if not name.startswith("transcript/")):
         raise VerificationFailed(f"files that are not part of a run: {', '.join(strange)}")
