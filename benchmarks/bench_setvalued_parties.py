@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
+import pyarrow as pa
 import reporting
 import tables
 
@@ -31,7 +32,7 @@ def one(original: Transactions, split: str, holders: int, folder: Path) -> list[
     result = simulate_sets(original, holders=holders, split=split, out=place)
     spent = perf_counter() - begun
     found = audited_set_study(place)
-    table = from_lists(result.table["items"].combine_chunks().cast("list<item: string>"))
+    table = from_lists(result.table["items"].combine_chunks().cast(pa.list_(pa.string())))
     kept, expected = result.report["items_kept_percent"], EXPECTED[split, holders]
     verdict = "in order" if abs(kept - expected) <= 2 else "OUTSIDE"
     ratio = pair_ratio(original, table)
