@@ -20,9 +20,9 @@ class Holders(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """Holders in this very process, each any ``answer(bytes) -> bytes``: for tests and small simulations."""
+    """Holders in this very process, each any ``answer(bytes) -> bytes``, or None for one that is lost."""
 
-    answers: Mapping[str, Callable[[bytes], bytes]]
+    answers: Mapping[str, Callable[[bytes], bytes | None]]
 
     def ask(self, requests: Mapping[str, bytes], timeout: float) -> dict[str, bytes | None]:
         """One after the other."""

@@ -9,7 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from federated_anon import cli_attack, cli_measures, cli_report, cli_service, cli_set_studies, cli_sets, console
+from federated_anon import (
+    cli_attack,
+    cli_measures,
+    cli_report,
+    cli_scenario,
+    cli_service,
+    cli_set_studies,
+    cli_sets,
+    console,
+)
 from federated_anon.errors import SettingsRefused
 from federated_anon.findings import Finding
 from federated_anon.interruption import INTERRUPTION
@@ -51,6 +60,7 @@ app.add_typer(cli_measures.app)
 app.add_typer(cli_attack.app)
 app.add_typer(cli_sets.app)
 app.add_typer(cli_report.app)
+app.add_typer(cli_scenario.app)
 
 
 def names(text: str) -> tuple[str, ...]:

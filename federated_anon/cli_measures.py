@@ -16,6 +16,7 @@ from federated_anon.errors import SettingsRefused
 
 if TYPE_CHECKING:
     from federated_anon.comparison import Cell, Sweep
+    from federated_anon.comparison.store import Named
 
 app = typer.Typer(add_completion=False)
 
@@ -36,7 +37,7 @@ def numbers(option: str, text: str) -> tuple[int, ...]:
 class Counter(Protocol):
     """Something that is told of every finished cell."""
 
-    def __call__(self, cell: Cell, seconds: float) -> None:
+    def __call__(self, cell: Named, seconds: float) -> None:
         """A cell is done."""
         ...
 
@@ -69,7 +70,7 @@ def counting(total: int, done: int, quiet: bool) -> Iterator[Counter]:
 def _lines(total: int, done: int) -> Counter:
     begun, count = time.perf_counter(), done
 
-    def tell(cell: Cell, seconds: float) -> None:
+    def tell(cell: Named, seconds: float) -> None:
         nonlocal count
         count += 1
         gone = time.perf_counter() - begun

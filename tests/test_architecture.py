@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-APPLICATION = {"simulate.py", "simulate_sets.py"}
+APPLICATION = {"simulate.py", "simulate_sets.py", "play.py"}
 
 
 def sources(package: str) -> list[Path]:
