@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -99,7 +99,7 @@ def conducted(folder: Path, sites: Sequence[Site], study: Study, play: Play, cou
     secret = np.random.default_rng(play.seed).bytes(32)
     driver = Driver(study, InProcess(answers), secret=secret, listen=steps.append)
     try:
-        return driver.run()
+        return cast("Outcome", driver.run())
     finally:
         counts |= {"bytes": sum(driver.bytes_received.values()), "rounds": len(steps)}
 
