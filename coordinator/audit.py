@@ -21,7 +21,7 @@ from federated_anon.errors import FederatedAnonError, GuaranteeBroken, StorageFa
 from federated_anon.ledger import Entry, bytes_sent, verified_entries
 from federated_anon.messages import Step
 from federated_anon.report.page import without_pictures
-from federated_anon.report.run_page import DATA, PAGE, SIMULATED, folder_page
+from federated_anon.report.run_page import DATA, EVALUATED, PAGE, SIMULATED, folder_page
 from federated_anon.study import Study, load_study
 
 FILES = ("release.parquet", "release.csv", "report.json", PAGE, "study.toml", "ledger")
@@ -116,15 +116,7 @@ def _opened(folder: Path) -> _Run:
 def _require_as_written(folder: Path, run: _Run) -> None:
     """Raise unless every file has the very bytes that a run is written in, and no other file lies among them."""
     ledgers = {f"ledger/{name}.jsonl" for name in run.study.holders}
-    known = ledgers | {
-        "release.parquet",
-        "release.csv",
-        "report.json",
-        PAGE,
-        SIMULATED,
-        "evaluation.json",
-        "study.toml",
-    }
+    known = ledgers | {"release.parquet", "release.csv", "report.json", PAGE, SIMULATED, EVALUATED, "study.toml"}
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
     if strange := sorted(name for name in found - known if not name.startswith("transcript/")):
         raise VerificationFailed(f"files that are not part of a run: {', '.join(strange)}")
@@ -141,14 +133,16 @@ def _require_page(folder: Path, run: _Run) -> None:
 
     Pictures of another version of the drawing library differ in their bytes; then all but the pictures is compared.
     """
+    found, told = _bytes(folder / PAGE).decode(errors="replace"), run.report.get("versions", {})
     try:
-        found, drawn = _bytes(folder / PAGE).decode(errors="replace"), folder_page(folder)
+        pages = [folder_page(folder)]
+        if (folder / EVALUATED).exists():  # An evaluation may have come after the page.
+            pages.append(folder_page(folder, with_evaluation=False))
     except StorageFailed as error:
         raise VerificationFailed(str(error)) from None
-    told = run.report.get("versions", {})
     if any(told.get(name) != version(name) for name in ("jinja2", "matplotlib")):
-        found, drawn = without_pictures(found), without_pictures(drawn)
-    if found != drawn:
+        found, *pages = (without_pictures(text) for text in (found, *pages))
+    if found not in pages:
         raise VerificationFailed(f"{PAGE} is not what {DATA} and the ledgers give; federated-anon report draws it anew")
 
 

@@ -32,7 +32,8 @@ def test_a_run_is_written_verified_and_the_same_again(visits, room):
     told = json.loads(answer.out)
     assert (told["people"], told["smallest_cluster"] >= 10, told["k"]) == (600, True, 3)
     files = sorted(str(path.relative_to(room / "run")) for path in (room / "run").rglob("*.*"))
-    assert files == ["disassociated.json", "manifest.json", "private/measures.json", "reassociated.txt", "report.json"]
+    published = ["disassociated.json", "manifest.json", "reassociated.txt", "report.html", "report.json"]
+    assert files == sorted([*published, "private/measures.json", "private/report.html"])
     require_disassociated(from_json((room / "run" / "disassociated.json").read_bytes()))
     assert command("disassociate", visits, *arguments, "--out", room / "again").code == 0
     for name in files:
@@ -51,7 +52,7 @@ def test_original_figures_are_kept_apart(visits, room):
     assert private["supports_before"] == original_supports(visits)
     assert "reassociated" in public
     manifest = json.loads((room / "run" / "manifest.json").read_text())
-    assert set(manifest["publish"]) == {"disassociated.json", "report.json", "reassociated.txt"}
+    assert set(manifest["publish"]) == {"disassociated.json", "report.html", "report.json", "reassociated.txt"}
 
 
 def original_supports(path: Path) -> dict[str, int]:

@@ -204,3 +204,40 @@ def test_a_folder_without_a_run_is_one_clear_error(tmp_path):
     assert (answer.code, answer.out) == (9, "")
     assert "is not a run that a report can be drawn from" in answer.err
     assert list(tmp_path.iterdir()) == []
+
+
+@needs_browser
+@pytest.mark.parametrize("page", ["report.html", "private/report.html"])
+def test_the_pages_of_sets_in_a_browser(window, tmp_path, page):
+    rng = np.random.default_rng(0)
+    lines = [" ".join(sorted({f"i{n}" for n in rng.zipf(1.6, 6) if n < 60} | {"i1"})) for _ in range(300)]
+    (tmp_path / "visits.txt").write_text("\n".join(lines) + "\n")
+    arguments = ("--k", "3", "--m", "2", "--delta", "20", "--reassociate", "--out", tmp_path / "run")
+    assert command("disassociate", tmp_path / "visits.txt", *arguments).code == 0
+    window.open(tmp_path / "run" / page, 390)
+    assert window.value("document.documentElement.scrollWidth") <= 390
+    drawn = window.value(DRAWN)
+    assert len(drawn) >= 2
+    assert all(drawn)
+    assert window.complaints() == []
+
+
+def test_a_page_of_sets_that_was_touched_is_noticed(tmp_path):
+    (tmp_path / "visits.txt").write_text("a b c\n" * 30)
+    arguments = ("--k", "3", "--m", "2", "--delta", "20", "--out", tmp_path / "run")
+    assert command("disassociate", tmp_path / "visits.txt", *arguments).code == 0
+    page = tmp_path / "run" / "report.html"
+    page.write_text(page.read_text().replace("30 people", "90 people"))
+    answer = command("verify", tmp_path / "run")
+    assert answer.code == 7
+    assert "report.html" in answer.err
+
+
+def test_an_evaluation_beside_the_run_is_shown_when_the_page_is_drawn_anew(simulated, tmp_path):
+    run = Path(shutil.copytree(simulated, tmp_path / "run"))
+    (run / "evaluation.json").write_text(json.dumps({"linkage": {"linked": 0.1234567}, "note": None}))
+    assert command("verify", run).code == 0, "it may come after the page"
+    assert command("report", run).code == 0
+    assert "linkage.linked" in (run / "report.html").read_text()
+    assert "0.1235" in (run / "report.html").read_text()
+    assert command("verify", run).code == 0

@@ -13,7 +13,7 @@ from federated_anon.report import charts, teamwork
 from federated_anon.report.page import Block, Figure, Listing, Prose, Section, Table, page
 from federated_anon.report.verdict import verdict_of
 
-PAGE, DATA, SIMULATED = "report.html", "report.json", "simulation.json"
+PAGE, DATA, SIMULATED, EVALUATED = "report.html", "report.json", "simulation.json", "evaluation.json"
 
 Report = Mapping[str, Any]
 Ledgers = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -41,17 +41,20 @@ WORDS = {
 """What a field of a message is, in words; each step is told by the fields that matter."""
 
 
-def folder_page(folder: Path) -> str:
+def folder_page(folder: Path, with_evaluation: bool = True) -> str:
     """The report of the run in ``folder``; ``StorageFailed`` if its files cannot be read."""
     try:
         report = json.loads((folder / DATA).read_text(encoding="utf-8"))
         ledgers = {name: _entries(folder / "ledger" / f"{name}.jsonl") for name in report["holders"]}
-        simulated = folder / SIMULATED
-        extra = json.loads(simulated.read_text(encoding="utf-8")) if simulated.exists() else None
-        return run_page(report, ledgers, extra)
+        extra, measured = _optional(folder / SIMULATED), _optional(folder / EVALUATED) if with_evaluation else None
+        return run_page(report, ledgers, extra, measured)
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         told = f"{type(error).__name__}: {error}"
         raise StorageFailed(f"'{folder}' is not a run that a report can be drawn from: {told}") from None
+
+
+def _optional(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def opening(place: Path) -> str:
@@ -63,14 +66,23 @@ def _entries(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def run_page(report: Report, ledgers: Ledgers, simulated: Mapping[str, Any] | None = None) -> str:
-    """The whole page; ``simulated`` is what only a simulation can measure, having all columns in one place."""
+def run_page(
+    report: Report,
+    ledgers: Ledgers,
+    simulated: Mapping[str, Any] | None = None,
+    measured: Mapping[str, Any] | None = None,
+) -> str:
+    """The whole page; ``simulated`` is what only a simulation can measure, having all columns in one place.
+
+    ``measured`` is what an evaluation against the originals found.
+    """
     sent = {name: sum(int(entry["bytes"]) for entry in entries) for name, entries in ledgers.items()}
     sections = (
         _lost(report),
         _columns(report),
         _structure(report, simulated),
         _risk(report),
+        _measured(measured or {}),
         _together(report),
         _learned(report, ledgers),
         _provenance(report),
@@ -144,6 +156,18 @@ def _structure(report: Report, simulated: Mapping[str, Any] | None) -> Section:
 def _risk(report: Report) -> Section:
     intro = "Linkage: somebody knows a person's own values and looks for the nearest published record."
     return Section("Risk that is left", "risk", intro, (charts.linkage(report), charts.group_sizes(report)))
+
+
+def _measured(found: Mapping[str, Any]) -> Section:
+    """Figures of an evaluation against the originals, as one table."""
+    rows = tuple((name, _rounded(value)) for name, value in _flat(found) if not isinstance(value, list) and value != "")
+    intro = "Measured against the originals by somebody who has them; signed by nobody."
+    blocks = (Listing("", Table(("measure", "value"), rows)),) if rows else ()
+    return Section("Evaluation", "evaluation", intro, blocks)
+
+
+def _rounded(value: Any) -> Any:
+    return f"{value:.4g}" if isinstance(value, float) else "–" if value is None else value
 
 
 def _together(report: Report) -> Section:
@@ -258,5 +282,9 @@ def _flat(settings: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]
         if isinstance(value, Mapping):
             found += _flat(value, f"{before}{name}.")
         else:
-            found.append((before + name, ", ".join(map(str, value)) if isinstance(value, list) else value))
+            found.append((before + name, ", ".join(map(str, value)) if _is_plain_list(value) else value))
     return found
+
+
+def _is_plain_list(value: Any) -> bool:
+    return isinstance(value, list) and not any(isinstance(one, list | dict) for one in value)

@@ -15,6 +15,8 @@ from typing import Any
 
 from federated_anon.errors import DataRefused, FederatedAnonError, GuaranteeBroken, StorageFailed, VerificationFailed
 from federated_anon.folders import partial_folder, reason
+from federated_anon.report.page import without_pictures
+from federated_anon.report.set_page import private_page, set_page
 from federated_anon.setvalued.chunks import Disassociated
 from federated_anon.setvalued.formats import Layout, read_with_layout, write_transactions
 from federated_anon.setvalued.reassociation import Mode, parts, reassociate
@@ -27,6 +29,7 @@ from federated_anon.setvalued.verifier import require_disassociated, require_km_
 KIND = "disassociated"
 VERSION = 1
 MANIFEST, FORM, REPORT, PRIVATE = "manifest.json", "disassociated.json", "report.json", "private/measures.json"
+PAGE, PRIVATE_PAGE = "report.html", "private/report.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +79,15 @@ def write_set_run(place: Path, run: SetRun, layout: Layout) -> None:
     with partial_folder(place) as folder:
         (folder / FORM).write_bytes(to_json(run.form))
         (folder / REPORT).write_text(_text({"kind": KIND, "settings": run.settings, **run.public}))
-        names = [FORM, REPORT]
+        told = json.loads((folder / REPORT).read_text())
+        (folder / PAGE).write_text(set_page(told), encoding="utf-8")
+        names = [FORM, REPORT, PAGE]
         if run.table is not None:
             names.append(f"reassociated{layout.suffix or '.txt'}")
             write_transactions(run.table, folder / names[-1], replace(layout, suffix=layout.suffix or ".txt"))
         (folder / PRIVATE).parent.mkdir(mode=0o700)
         (folder / PRIVATE).write_text(_text(run.private))
+        (folder / PRIVATE_PAGE).write_text(private_page(run.private), encoding="utf-8")
         digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
         columns = {"person": layout.person, "item": layout.item, "column": layout.column}
         manifest = {"kind": KIND, "version": VERSION, "settings": run.settings, "publish": digests, "columns": columns}
@@ -113,6 +119,8 @@ def audited_sets(folder: Path) -> SetAudit:
             raise DataRefused("the manifest and the form name another k or m")
         if told != {"kind": KIND, "settings": settings, **json.loads(_text(public_report(form, table)))}:
             raise DataRefused(f"{REPORT} does not tell what the other files hold")
+        if without_pictures(_bytes(folder, PAGE, manifest["publish"]).decode()) != without_pictures(set_page(told)):
+            raise DataRefused(f"{PAGE} does not tell what {REPORT} holds")
     except VerificationFailed:
         raise
     except FederatedAnonError as error:
@@ -147,7 +155,7 @@ def _bytes(folder: Path, name: str, digests: Mapping[str, str]) -> bytes:
 
 def _table(folder: Path, manifest: Mapping[str, Any]) -> Transactions | None:
     """The re-associated table, read as any other file of its format."""
-    names = [name for name in manifest["publish"] if name not in (FORM, REPORT)]
+    names = [name for name in manifest["publish"] if name not in (FORM, REPORT, PAGE)]
     if len(names) != (manifest["settings"]["reassociate"] is not None) or any(Path(n).name != n for n in names):
         raise VerificationFailed(f"{MANIFEST} does not list the files that its settings ask for")
     if not names:
