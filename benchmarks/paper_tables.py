@@ -169,7 +169,7 @@ def joint_groups(
     if method == "mdav":
         return MDAV(k).fit(points).labels_
     grid = Grid.for_records(len(points), 5.0)
-    units = BatchSOM(grid.rows, grid.cols).fit(points, np.random.default_rng(seed)).predict(points)
+    units = BatchSOM(grid.rows, grid.cols).fit(points, np.random.default_rng(seed)).assign(points)
     return np.unique(units, return_inverse=True)[1]
 
 
