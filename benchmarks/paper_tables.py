@@ -94,10 +94,11 @@ def without_stab(content: pa.Table) -> pa.Table:
 
 
 PLAIN = Variant("as published", "", without_stab)
+UNSCALED = "distances without scaling, decided by proline alone (maps: units of one joint map, whatever k)"
 VARIANTS = {
     "glass": Variant("with Id", "the Id column numbers the records class by class", numbered),
     "yeast": Variant("MIT against the rest", "one class of ten against all others", one_against_rest),
-    "wine": Variant("unscaled", "distances without scaling, decided by proline alone", as_it_is, scaled=False),
+    "wine": Variant("unscaled", UNSCALED, as_it_is, scaled=False),
     "electrical": Variant("with stab", "the sign of stab is the label", as_it_is),
 }
 
