@@ -9,6 +9,7 @@ import numpy as np
 
 from federated_anon.crypto.compact import unpacked
 from federated_anon.crypto.matching import common_positions
+from federated_anon.crypto.pseudonyms import PSEUDONYM_BITS
 from federated_anon.errors import MessageRefused
 
 
@@ -21,16 +22,16 @@ class Overlap:
     sizes: Mapping[str, int]
 
 
-def matched(pseudonyms: Mapping[str, bytes]) -> Overlap:
-    """The intersection of all holders' pseudonyms, each set as ``compact.packed`` made it."""
-    values = {name: _opened(name, content) for name, content in pseudonyms.items()}
+def matched(pseudonyms: Mapping[str, bytes], width: int = PSEUDONYM_BITS) -> Overlap:
+    """The intersection of all holders' pseudonyms of ``width`` bits, each set as ``compact.packed`` made it."""
+    values = {name: _opened(name, content, width) for name, content in pseudonyms.items()}
     positions = common_positions(values)
     records = len(next(iter(positions.values())))
     return Overlap(records, positions, {name: len(own) for name, own in values.items()})
 
 
-def _opened(name: str, content: bytes) -> np.ndarray:
+def _opened(name: str, content: bytes, width: int) -> np.ndarray:
     try:
-        return unpacked(content)
+        return unpacked(content, width)
     except MessageRefused as error:
         raise MessageRefused(f"the pseudonyms of '{name}' cannot be used: {error}") from None

@@ -9,6 +9,7 @@ import numpy as np
 
 from coordinator.alignment import Overlap, matched
 from coordinator.course import Ask, Course, everyone
+from federated_anon.crypto.compact import WIDEST
 from federated_anon.crypto.ladder import POINT_BYTES
 from federated_anon.errors import MessageRefused
 from federated_anon.messages import Step
@@ -45,7 +46,7 @@ def traced_positions(study: Study, lists: Mapping[str, Blinded], overlap: Overla
 
 def tagged(lists: Mapping[str, Blinded]) -> Overlap:
     """How many people are common; the positions are those in the lists of tags, which nobody can follow back alone."""
-    return matched({name: one.points for name, one in lists.items()})
+    return matched({name: one.points for name, one in lists.items()}, WIDEST)
 
 
 def _shifted(study: Study, replies: Mapping[str, Any], steps: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from federated_anon.crypto.agreement import agreement_key, statement, study_key, unwrap, wrap
 from federated_anon.crypto.compact import packed
-from federated_anon.crypto.pseudonyms import pseudonyms, sorted_set
+from federated_anon.crypto.pseudonyms import PSEUDONYM_BITS, pseudonyms, sorted_set
 from federated_anon.crypto.signing import require_signature
 from federated_anon.errors import Code, MessageRefused, PolicyRefused, VerificationFailed
 from federated_anon.messages.payloads import Share
@@ -78,7 +78,7 @@ def unwrapped_key(wrapped: bytes, roster: Roster, study: Study, settings: Holder
 def pseudonymised(ids: pa.Array, key: bytes) -> tuple[People, bytes]:
     """All rows under their pseudonyms, sorted, so that the file's own order does not leave; and those, packed."""
     order, values = sorted_set(pseudonyms(ids.to_pylist(), key))
-    return People(order), packed(values)
+    return People(order), packed(values, PSEUDONYM_BITS)
 
 
 def common_rows(

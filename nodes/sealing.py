@@ -32,7 +32,7 @@ class Sealing:
 def seated(points: Points, ids: pa.Array, rows: np.ndarray, identity: Identity, study: Study) -> Sealing:
     """Everyone in one group; ties between equal records are broken by numbers that only this holder can compute."""
     secret = derive(identity.secret, "sealed order", study.digest)
-    private = pseudonyms(ids.take(pa.array(rows)).to_pylist(), secret)
+    private = pseudonyms(ids.take(pa.array(rows)).to_pylist(), secret, bits=64)
     rules = SplitRules(study.privacy.k)
     proposer = PROPOSERS[study.sealed.proposer](points, private, rules)
     return Sealing(proposer, rules, NestedPartition.whole(len(points)), -1)

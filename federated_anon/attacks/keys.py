@@ -9,13 +9,13 @@ import numpy as np
 from federated_anon.attacks.attempt import Attempt, exactly
 from federated_anon.attacks.scene import Scene
 from federated_anon.crypto.compact import unpacked
-from federated_anon.crypto.pseudonyms import pseudonyms
+from federated_anon.crypto.pseudonyms import PSEUDONYM_BITS, pseudonyms
 from federated_anon.messages import payloads as p
 
 
 def recognised(sent: bytes, ids: Sequence[str], key: bytes) -> int:
     """How many of the pseudonyms sent a dictionary of ids finds under ``key``."""
-    return int(np.isin(unpacked(sent), pseudonyms(ids, key)).sum())
+    return int(np.isin(unpacked(sent, PSEUDONYM_BITS), pseudonyms(ids, key)).sum())
 
 
 def guessable_keys(study: str) -> Iterable[bytes]:

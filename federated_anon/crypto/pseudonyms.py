@@ -12,18 +12,20 @@ from federated_anon.arrays import Labels
 from federated_anon.crypto.agreement import derive
 from federated_anon.errors import DataRefused
 
-PSEUDONYM_BYTES = 8
-"""Two of n people share a pseudonym with probability below n^2 / 2^65: 3e-8 at a million, 3e-6 at ten million."""
+PSEUDONYM_BITS = 56
+"""Two of n people share a pseudonym with probability below n^2 / 2^57: 7e-6 at a million, 7e-4 at ten million."""
+
+_WORD = 8  # bytes
 
 
-def pseudonyms(ids: Iterable[str], key: bytes) -> np.ndarray:
-    """HMAC-SHA256 of each normalised id under a key derived from ``key``, cut to 8 bytes: (n,) of uint64.
+def pseudonyms(ids: Iterable[str], key: bytes, bits: int = PSEUDONYM_BITS) -> np.ndarray:
+    """HMAC-SHA256 of each normalised id under a key derived from ``key``, cut to its first ``bits``: (n,) of uint64.
 
     Equal ids give equal pseudonyms: that is what aligns records, and what this option leaks.
     """
     secret = derive(key, "pseudonyms")
-    joined = b"".join(hmac.digest(secret, text.encode(), "sha256")[:PSEUDONYM_BYTES] for text in ids)
-    return np.frombuffer(joined, dtype=">u8").astype(np.uint64)
+    joined = b"".join(hmac.digest(secret, text.encode(), "sha256")[:_WORD] for text in ids)
+    return np.frombuffer(joined, dtype=">u8").astype(np.uint64) >> np.uint64(8 * _WORD - bits)
 
 
 def sorted_set(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -98,6 +98,7 @@ _FORMS: dict[Any, _Form] = {
     tuple[str, ...]: _texts(pa.string()),
     tuple[bytes, ...]: _texts(pa.large_binary()),
     payloads.Ints: _array(np.int32),
+    payloads.Octets: _array(np.uint8),
     payloads.Floats: _array(np.float64),
     payloads.Singles: _array(np.float32),
     payloads.Words: _array(np.uint64),

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 Ints: TypeAlias = Annotated[NDArray[np.integer[Any]], "ints"]
+Octets: TypeAlias = Annotated[NDArray[np.integer[Any]], "octets"]
 Floats: TypeAlias = Annotated[NDArray[np.floating[Any]], "floats"]
 Singles: TypeAlias = Annotated[NDArray[np.floating[Any]], "singles"]
 Words: TypeAlias = Annotated[NDArray[np.unsignedinteger[Any]], "words"]

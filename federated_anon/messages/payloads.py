@@ -15,6 +15,7 @@ from federated_anon.messages.fields import Floats as Floats
 from federated_anon.messages.fields import IntMatrix as IntMatrix
 from federated_anon.messages.fields import Ints as Ints
 from federated_anon.messages.fields import Matrix as Matrix
+from federated_anon.messages.fields import Octets as Octets
 from federated_anon.messages.fields import Singles as Singles
 from federated_anon.messages.fields import Table as Table
 from federated_anon.messages.fields import Words as Words
@@ -242,7 +243,7 @@ class GroupVerdict:
     One above the top says that no height helps.
     """
 
-    heights: Ints
+    heights: Octets
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from federated_anon.crypto.agreement import derive, study_key
 from federated_anon.crypto.compact import unpacked
 from federated_anon.crypto.ladder import raised
 from federated_anon.crypto.points import hashed_points
-from federated_anon.crypto.pseudonyms import pseudonyms
+from federated_anon.crypto.pseudonyms import PSEUDONYM_BITS, pseudonyms
 from federated_anon.crypto.signing import Identity
 from federated_anon.messages import Step, decode
 from federated_anon.messages.payloads import REPLIES
@@ -89,7 +89,7 @@ PARTS = {"north": slice(0, 50), "south": slice(10, 60), "west": slice(30, 60)}
 
 def test_pseudonyms_tell_the_colluding_holder_what_two_have_in_common(tmp_path):
     study, tape, _ = played(tmp_path, "hmac", PARTS)
-    sent = unpacked(told(tape, Step.ALIGN, "south")[0].pseudonyms)
+    sent = unpacked(told(tape, Step.ALIGN, "south")[0].pseudonyms, PSEUDONYM_BITS)
     own = pseudonyms([f"person {i:05d}" for i in range(50)], study_key(SPY, study.digest))
     assert np.isin(own, sent).sum() == 40
 

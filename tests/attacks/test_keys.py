@@ -12,7 +12,7 @@ from federated_anon.attacks.keys import guessable_keys, recognised
 from federated_anon.columns import Kind, Role
 from federated_anon.crypto.agreement import agreement_key, derive, statement, study_key, unwrap, wrap
 from federated_anon.crypto.compact import unpacked
-from federated_anon.crypto.pseudonyms import shuffle_within
+from federated_anon.crypto.pseudonyms import PSEUDONYM_BITS, shuffle_within
 from federated_anon.crypto.signing import Identity
 from federated_anon.errors import Code, PolicyRefused
 from federated_anon.messages import Step, decode
@@ -58,19 +58,19 @@ def test_a_dictionary_of_ids_without_the_key_and_with_it(tmp_path):
 def test_unkeyed_hashes_unguarded_fall_to_a_dictionary(tmp_path, monkeypatch):
     def unkeyed(ids, key):
         joined = b"".join(hashlib.sha256(one.encode()).digest()[:8] for one in ids)
-        return np.frombuffer(joined, dtype=">u8").astype(np.uint64)
+        return np.frombuffer(joined, dtype=">u8").astype(np.uint64) >> np.uint64(64 - PSEUDONYM_BITS)
 
     monkeypatch.setattr(nodes.alignment, "pseudonyms", unkeyed)
     _, holders = two_holders(tmp_path)
     sent = aligned_liars(STUDY, holders)["south"].pseudonyms
-    assert np.isin(unpacked(sent), unkeyed(DICTIONARY, b"")).sum() == PEOPLE
+    assert np.isin(unpacked(sent, PSEUDONYM_BITS), unkeyed(DICTIONARY, b"")).sum() == PEOPLE
 
 
 def test_pseudonyms_of_two_studies_have_nothing_in_common(tmp_path):
     _, holders = two_holders(tmp_path)
     first = aligned_liars(STUDY, holders)["south"].pseudonyms
     second = aligned_liars(make_study(NAMES, 3, name="other"), holders)["south"].pseudonyms
-    assert not np.isin(unpacked(first), unpacked(second)).any()
+    assert not np.isin(unpacked(first, PSEUDONYM_BITS), unpacked(second, PSEUDONYM_BITS)).any()
 
 
 def middle_in(folder):

@@ -16,9 +16,11 @@ def words(values) -> np.ndarray:
     return np.array(sorted(values), dtype=np.uint64)
 
 
-@given(sets)
-def test_a_set_comes_back(values):
+@given(sets, st.sampled_from([64, 56, 20]))
+def test_a_set_comes_back(values, width):
+    cut = {value >> (64 - width) for value in values} | {2**width - 1}
     assert unpacked(packed(words(values))).tolist() == sorted(values)
+    assert unpacked(packed(words(cut), width), width).tolist() == sorted(cut)
 
 
 def test_large_sets_over_chunks_come_back_in_few_bytes():
@@ -29,6 +31,7 @@ def test_large_sets_over_chunks_come_back_in_few_bytes():
         assert np.array_equal(unpacked(content), values)
         assert len(content) <= 8 + len(values) * (64 - np.log2(len(values)) + 3) / 8
     assert len(content) < 6.1 * count
+    assert len(packed(np.unique(values >> np.uint64(8)), 56)) < 5.1 * count
 
 
 @given(sets, st.data())

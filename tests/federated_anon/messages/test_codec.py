@@ -25,6 +25,7 @@ def arrays(dtype: str) -> st.SearchStrategy[np.ndarray]:
         "float64": st.floats(width=64),
         "float32": st.floats(width=32),
         "uint64": st.integers(0, 2**64 - 1),
+        "uint8": st.integers(0, 255),
         "bool": st.booleans(),
     }
     return st.lists(kinds[dtype], max_size=20).map(lambda values: np.array(values, dtype=dtype))
@@ -51,6 +52,7 @@ FIELDS = {
     p.Ints: arrays("int32"),
     p.Floats: arrays("float64"),
     p.Singles: arrays("float32"),
+    p.Octets: arrays("uint8"),
     p.Words: arrays("uint64"),
     p.Flags: arrays("bool"),
     p.IntMatrix: matrices("int32"),
