@@ -317,7 +317,8 @@ def doctor_command(
 
 @app.command(
     "demo",
-    help="A real study of three organisations over generated people: data files, settings, release, what was learned.",
+    help="A real study of three organisations over generated people, open and sealed side by side: what each costs, "
+    "who learns what.",
     epilog="Example:\n\nfederated-anon demo --out demo-run --people 3000",
 )
 def demo_command(

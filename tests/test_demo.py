@@ -1,5 +1,6 @@
 """The demo: its generated people, its files, and what it shows; on Ray it is the same study as here in one process."""
 
+import json
 import os
 from functools import partial
 from pathlib import Path
@@ -47,17 +48,28 @@ def test_columns_of_different_organisations_are_related():
     assert abs(pc.mean(claims[health >= 3]).as_py()) > 1.2 * pc.mean(claims[health == 0]).as_py()
 
 
+@pytest.fixture(scope="module")
+def demonstrated(tmp_path_factory):
+    """What the demo shows of a small population, without Ray, and where it was called."""
+    folder = tmp_path_factory.mktemp("room")
+    with pytest.MonkeyPatch.context() as changed:
+        changed.chdir(folder)
+        changed.setenv("COLUMNS", "80")
+        changed.setattr(demo, "run", partial(run, runtime="in-process"))
+        return command("demo", "--people", "300", "--out", "demo"), folder
+
+
 @pytest.fixture
-def shown(room, monkeypatch):
-    """What the demo shows of a small population, without Ray."""
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(demo, "run", partial(run, runtime="in-process"))
-    return command("demo", "--people", "300", "--out", "demo")
+def shown(demonstrated, monkeypatch):
+    """The demo's answer, standing where it was called."""
+    answer, folder = demonstrated
+    monkeypatch.chdir(folder)
+    return answer
 
 
-def test_the_demo_shows_what_was_lost_what_risk_is_left_and_who_learned_what(shown):
+def test_the_demo_shows_what_was_lost_what_risk_is_left_and_who_learns_what(shown):
     assert shown.code == 0, shown.err
-    for title in ("What was lost", "What risk is left", "Who learned what", "Next:"):
+    for title in ("What was lost", "who learns what", "coordinator could link", "sent by holders", "Next:"):
         assert title in shown.out
     assert "Davies-Bouldin" in shown.err
     assert " keep" in shown.err or " revert" in shown.err
@@ -65,14 +77,35 @@ def test_the_demo_shows_what_was_lost_what_risk_is_left_and_who_learned_what(sho
 
 
 def test_what_the_demo_wrote_is_healthy_verified_and_repeatable(shown):
-    assert {"hospital", "insurer", "registry", "run", "study.toml"} <= set(os.listdir("demo"))
-    found = audited(Path("demo/run"))
-    assert found.reached.k >= demo.K
-    assert min(found.reached.diversity.values()) >= demo.L
-    assert command("doctor", "demo/study.toml").code == 0
-    again = command("run", "demo/study.toml", "--out", "again", "--runtime", "in-process", "--json")
-    assert again.code == 0, again.err
-    assert Path("again/release.csv").read_bytes() == Path("demo/run/release.csv").read_bytes()
+    assert sorted(os.listdir("demo")) == sorted(demo.EXPOSURES)
+    for exposure in demo.EXPOSURES:
+        trial = Path("demo") / exposure
+        assert {"hospital", "insurer", "registry", "run", "study.toml"} <= set(os.listdir(trial))
+        found = audited(trial / "run")
+        assert found.reached.k >= demo.K
+        assert min(found.reached.diversity.values()) >= demo.L
+        assert command("doctor", trial / "study.toml").code == 0
+        again = command("run", trial / "study.toml", "--out", trial / "again", "--runtime", "in-process", "--json")
+        assert again.code == 0, again.err
+        assert (trial / "again/release.csv").read_bytes() == (trial / "run/release.csv").read_bytes()
+
+
+def test_both_exposures_are_run_over_the_same_people_and_set_side_by_side(shown):
+    for one in organisations(300, 0):
+        first, second = (Path("demo", exposure, one.name, one.file).read_bytes() for exposure in demo.EXPOSURES)
+        assert first == second
+    reports = {one: json.loads(Path("demo", one, "run/report.json").read_text()) for one in demo.EXPOSURES}
+    assert {one: report["exposure"] for one, report in reports.items()} == {one: one for one in demo.EXPOSURES}
+    told = {line.split("│")[1].strip(): line.split("│")[2:4] for line in shown.out.splitlines() if line.count("│") == 4}
+    for place, report in enumerate(reports.values()):
+        assert f"{report['information_loss_percent']:.1f} %" == told["information lost"][place].strip()
+        assert (
+            told["coordinator could link"][place]
+            .strip()
+            .startswith(f"{100 * report['coordinator_view_linkage']:.1f} %")
+        )
+    linked = {one: report["coordinator_view_linkage"] for one, report in reports.items()}
+    assert linked["sealed"] <= 1 / demo.K < 0.6 < linked["open"]
 
 
 def test_the_commands_it_names_next_exist(shown):

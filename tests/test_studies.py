@@ -24,7 +24,7 @@ def furnished(example: Path, folder: Path) -> Path:
     for name, place in load_study(example).deployment.items():
         settings = folder / place.settings
         Identity.for_simulation(0, name).save(settings.parent / f"{name}.key")
-        write_table(found[name].table, load_settings(settings).source)
+        write_table(found[name].table, load_settings(settings).source.place)
     return folder / example.name
 
 
