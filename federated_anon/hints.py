@@ -41,6 +41,8 @@ HINTS: Mapping[Code, str] = {
         "the holders of the study, or a partner's key, are not those it has pinned under [partners]; "
         "compare the keys with their owners"
     ),
+    Code.CERTIFICATE: "a certificate was refused: expired, of another authority or party; its doctor says which",
+    Code.HANDSHAKE: "somebody came to its port without TLS, or broke the handshake off",
     Code.POINTS: "blinded ids of a partner are not as they should be; do all holders run the same version?",
     Code.SMALL_GROUP: "a group has fewer than k people",
     Code.SECOND_PARTITION: (
