@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from federated_anon.arrays import Points
+from federated_anon.arrays import Labels, Points
 from federated_anon.columns import MOST_LEVELS, NUMERIC, Column, Kind
 from federated_anon.errors import DataRefused
 from federated_anon.quantities import Quantities, quantities
@@ -104,6 +104,17 @@ def squared_loss(encoding: Encoding, original: pa.Table, released_rows: pa.Table
         _column_loss(column.name, part.encode(original[column.name]), part.encode(released_rows[column.name]))
         for column, part in zip(encoding.columns, encoding.parts, strict=True)
     )
+
+
+def group_loss(
+    encoding: Encoding, original: pa.Table, representatives: pa.Table, groups: Labels
+) -> tuple[ColumnLoss, ...]:
+    """``squared_loss`` where each record is published as its group's representative, one column at a time."""
+    found: list[ColumnLoss] = []
+    for column, part in zip(encoding.columns, encoding.parts, strict=True):
+        rows = representatives.select([column.name]).take(groups)
+        found += squared_loss(Encoding((column,), (part,)), original, rows)
+    return tuple(found)
 
 
 def column_of(table: pa.Table, name: str) -> pa.ChunkedArray:

@@ -14,6 +14,7 @@ from federated_anon.crypto.signing import require_signature
 from federated_anon.errors import Code, MessageRefused, PolicyRefused, VerificationFailed
 from federated_anon.messages.payloads import Share
 from federated_anon.study import Study
+from nodes.identity import spelled
 from nodes.settings import HolderSettings
 
 
@@ -77,7 +78,7 @@ def unwrapped_key(wrapped: bytes, roster: Roster, study: Study, settings: Holder
 
 def pseudonymised(ids: pa.Array, key: bytes) -> tuple[People, bytes]:
     """All rows under their pseudonyms, sorted, so that the file's own order does not leave; and those, packed."""
-    order, values = sorted_set(pseudonyms(ids.to_pylist(), key))
+    order, values = sorted_set(pseudonyms(spelled(ids), key))
     return People(order), packed(values, PSEUDONYM_BITS)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from federated_anon.columns import Role
 from federated_anon.crypto.agreement import derive
 from federated_anon.crypto.pseudonyms import shuffle_within
-from federated_anon.encoding import squared_loss
+from federated_anon.encoding import group_loss
 from federated_anon.errors import Code, FederatedAnonError, MessageRefused, PolicyRefused
 from federated_anon.messages import Message, Step
 from federated_anon.messages import payloads as p
@@ -281,7 +281,7 @@ class DataHolder:
         block = Block.of(records, rows)
         self._remember(block)
         identity = self._settings.identity
-        self._remember(seated(block.points, records.ids, rows, identity, study))
+        self._remember(seated(block, rows, identity, study))
         return Answer(p.Seated(len(rows)))
 
     def _propose(self, request: p.Propose) -> Answer:
@@ -367,8 +367,7 @@ class DataHolder:
         """What the release lost on the own quasi-identifiers."""
         block = self._recall(Block)
         released = self._recall(Released)
-        rows = released.representatives.take(released.groups) if block.encoding.columns else block.table
-        losses = squared_loss(block.encoding, block.table, rows)
+        losses = group_loss(block.encoding, block.table, released.representatives, released.groups)
         if (study := self._recall(Study)).evaluation.losses == "total":
             return masked_loss(losses, circle_of(self._recall(Roster), study, self._settings))
         told = profiled(block, released, self._memory.get(LocalMap), study, self._settings)

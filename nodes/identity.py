@@ -18,6 +18,8 @@ from federated_anon.tally import Values, is_present, plain
 WHITE = r"[\x09-\x0d\x1c-\x20]+"
 """White space of ASCII, as ``str.split`` sees it."""
 
+CHUNK = 1 << 14
+
 
 def normalise_ids(array: Values) -> pa.Array:
     """Ids as strings that compare equal however a holder spells them; null or empty ids are refused.
@@ -43,6 +45,12 @@ def fold(value: str) -> str:
     once = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", value).casefold())
     twice = unicodedata.normalize("NFKC", once.casefold())
     return " ".join(twice.split())
+
+
+def spelled(ids: pa.Array) -> Iterator[str]:
+    """One id after another, of which few at a time are Python's."""
+    for start in range(0, len(ids), CHUNK):
+        yield from ids.slice(start, CHUNK).to_pylist()
 
 
 def require_unique(ids: Values) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from federated_anon.arrays import Labels, Points
+from federated_anon.arrays import Labels
 from federated_anon.crypto.agreement import derive
 from federated_anon.crypto.pseudonyms import pseudonyms
 from federated_anon.crypto.signing import Identity
@@ -15,6 +15,8 @@ from federated_anon.errors import Code, MessageRefused, PolicyRefused
 from federated_anon.messages.payloads import Propose
 from federated_anon.sealed import MapProposer, NestedPartition, Proposer, SplitRules, apply, laddered
 from federated_anon.study import Study
+from nodes.block import Block
+from nodes.identity import spelled
 
 PROPOSERS: dict[str, type[Proposer]] = {"directions": Proposer, "map": MapProposer}
 
@@ -29,13 +31,13 @@ class Sealing:
     level: int
 
 
-def seated(points: Points, ids: pa.Array, rows: np.ndarray, identity: Identity, study: Study) -> Sealing:
+def seated(block: Block, rows: np.ndarray, identity: Identity, study: Study) -> Sealing:
     """Everyone in one group; ties between equal records are broken by numbers that only this holder can compute."""
     secret = derive(identity.secret, "sealed order", study.digest)
-    private = pseudonyms(ids.take(pa.array(rows)).to_pylist(), secret, bits=64)
-    rules = SplitRules(study.privacy.k)
-    proposer = PROPOSERS[study.sealed.proposer](points, private, rules)
-    return Sealing(proposer, rules, NestedPartition.whole(len(points)), -1)
+    private = pseudonyms(spelled(block.records.ids.take(pa.array(rows))), secret, bits=64)
+    rules, scratch = SplitRules(study.privacy.k), block.records.scratch
+    proposer = PROPOSERS[study.sealed.proposer](block.points, private, rules, scratch.empty if scratch.folder else None)
+    return Sealing(proposer, rules, NestedPartition.whole(len(rows)), -1)
 
 
 def advanced(current: Sealing, request: Propose) -> Sealing:

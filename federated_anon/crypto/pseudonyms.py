@@ -24,7 +24,9 @@ def pseudonyms(ids: Iterable[str], key: bytes, bits: int = PSEUDONYM_BITS) -> np
     Equal ids give equal pseudonyms: that is what aligns records, and what this option leaks.
     """
     secret = derive(key, "pseudonyms")
-    joined = b"".join(hmac.digest(secret, text.encode(), "sha256")[:_WORD] for text in ids)
+    joined = bytearray()
+    for text in ids:
+        joined += hmac.digest(secret, text.encode(), "sha256")[:_WORD]
     return np.frombuffer(joined, dtype=">u8").astype(np.uint64) >> np.uint64(8 * _WORD - bits)
 
 

@@ -43,36 +43,39 @@ class Search(NamedTuple):
 
 @compiled
 def split(points: Points, positions: Labels, search: Search, sides: Sides) -> float:
-    """Fill ``sides`` with the best split of the records at ``positions``; gives its ``gain``."""
+    """Fill ``sides`` with the best split of the records at ``positions``; gives its ``gain``.
+
+    Only the records that are searched are copied; of a large group all others are read where they lie.
+    """
     step = 1 + (len(positions) - 1) // max(search.sample, 2 * search.waste_free * search.k)
-    rows = centred(points, positions, step)
+    rows, centre = centred(points, positions[::step])
+    order, size = best_cut(rows, step, search)
     if step == 1:
-        order, size = best_cut(rows, 1, search)
         sides[:] = 1
         for place in range(size):
             sides[order[place]] = 0
     else:
-        divide(rows, step, search, sides)
-    return gain(rows, sides)
+        axis, few = np.empty(points.shape[1]), np.empty(len(rows))
+        total(rows, order[:size], axis)
+        project(rows, axis, few)
+        divide(few, size, project_from(points, positions, centre, axis), search.k, sides)
+    return gain(points, positions, centre, sides)
 
 
 @compiled
-def centred(points: Points, positions: Labels, step: int) -> Points:
-    """The records less the mean of every ``step``-th of them."""
+def centred(points: Points, positions: Labels) -> tuple[Points, Points]:
+    """The records at some positions less their mean, and that mean."""
     n, d = len(positions), points.shape[1]
     rows, centre = np.empty((n, d)), np.zeros(d)
     for record in range(n):
         rows[record] = points[positions[record]]
-    count = 0
-    for record in range(0, n, step):
-        count += 1
         for column in range(d):
             centre[column] += rows[record, column]
-    centre /= count
+    centre /= n
     for record in range(n):
         for column in range(d):
             rows[record, column] -= centre[column]
-    return rows
+    return rows, centre
 
 
 @compiled
@@ -110,6 +113,18 @@ def project(rows: Points, axis: Points, scores: Points) -> None:
     """Inner products of the rows with ``axis``."""
     for record in range(len(rows)):
         scores[record] = dot(rows[record], axis)
+
+
+@compiled
+def project_from(points: Points, positions: Labels, centre: Points, axis: Points) -> Points:
+    """Inner products of the records at some positions, less ``centre``, with ``axis``."""
+    scores = np.empty(len(positions))
+    for record in range(len(positions)):
+        row, score = points[positions[record]], 0.0
+        for column in range(len(axis)):
+            score += (row[column] - centre[column]) * axis[column]
+        scores[record] = score
+    return scores
 
 
 @compiled
@@ -155,24 +170,17 @@ def scan(rows: Points, squares: Points, order: Labels, step: int, search: Search
 
 
 @compiled
-def divide(rows: Points, step: int, search: Search, sides: Sides) -> None:
-    """Cut many records where every ``step``-th of them is cut best.
+def divide(few: Points, size: int, scores: Points, k: int, sides: Sides) -> None:
+    """Cut many records by their scores where the sample, whose scores are ``few``, has ``size`` before its cut.
 
     Records equal in score to the one at the cut are shared out as in the sample, in canonical order.
     """
-    sample = rows[::step].copy()
-    order, size = best_cut(sample, step, search)
-    axis = np.empty(rows.shape[1])
-    total(sample, order[:size], axis)
-    few, scores = np.empty(len(sample)), np.empty(len(rows))
-    project(sample, axis, few)
-    project(rows, axis, scores)
     few = -np.sort(-few)
     border = few[size - 1]
     share = (few[:size] == border).sum() / (few == border).sum()
     above = (scores > border).sum()
     wanted = above + int(np.ceil(share * (scores == border).sum()))
-    wanted = min(max(wanted, search.k), len(rows) - search.k)
+    wanted = min(max(wanted, k), len(scores) - k)
     take(scores, border, wanted, sides)
 
 
@@ -189,7 +197,7 @@ def take(scores: Points, border: float, wanted: int, sides: Sides) -> None:
 
 
 @compiled
-def gain(rows: Points, sides: Sides) -> float:
+def gain(points: Points, positions: Labels, centre: Points, sides: Sides) -> float:
     r"""What a split is worth against those of other holders, a function of sizes and means of both parts alone.
 
     .. math:: (n_0 n_1)^{1/5} \, \lVert \bar{x}_0 - \bar{x}_1 \rVert^2
@@ -197,13 +205,13 @@ def gain(rows: Points, sides: Sides) -> float:
     The fall of SSE is :math:`n_0 n_1 / n` times the same square. By the small power an uneven split, which only the
     holder of its columns can find, comes before an even one, which leaves both sides to be split again.
     """
-    d = rows.shape[1]
+    d = points.shape[1]
     sums, counts = np.zeros((2, d)), np.zeros(2)
-    for record in range(len(rows)):
-        side = sides[record]
+    for record in range(len(positions)):
+        side, row = sides[record], points[positions[record]]
         counts[side] += 1
         for column in range(d):
-            sums[side, column] += rows[record, column]
+            sums[side, column] += row[column] - centre[column]
     apart = sums[0] / counts[0] - sums[1] / counts[1]
     return (counts[0] * counts[1]) ** EVENNESS * dot(apart, apart)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from federated_anon.arrays import Labels, Points, Weights
 from federated_anon.errors import DataRefused
 from federated_anon.sealed.cuts import Search, Sorted, split_groups
+from federated_anon.sealed.layout import BUCKET_BYTES, Empty, canonical_order, gathered, inverse
 from federated_anon.sealed.members import Members, members_of
 from federated_anon.sealed.partition import NestedPartition, chain_least, continues, larger_sides, open_groups
 from federated_anon.sealed.rules import SplitRules
@@ -43,20 +44,30 @@ class Proposer:
     Rows are put in the order of (own values, private number) once, and all sums run in that order: every figure
     is then a function of the values in a group and not of who has which of them. ``private`` is (n,), all different,
     drawn by the holder for itself.
+
+    ``empty`` says where the rows are kept. Where that is not memory, they are laid out anew by group as long as groups
+    are large, so that what is read together lies together; the order inside a group stays, and so do all figures.
     """
 
-    def __init__(self, points: Points, private: NDArray[np.generic], rules: SplitRules) -> None:
-        points = require_points(points, "points").astype(float)
+    def __init__(
+        self, points: Points, private: NDArray[np.generic], rules: SplitRules, empty: Empty | None = None
+    ) -> None:
+        points = require_points(points, "points").astype(float, copy=False)
         order = canonical_order(points, private)
-        self._sorted = Sorted(np.ascontiguousarray(points[order]), order, np.argsort(order))
+        self._sorted = Sorted(gathered(points, order, empty or np.empty), order, inverse(order))
+        self._empty, self._together = empty, points.nbytes
         self._rules = rules
         shrink = rules.shrinkage(len(points), points.shape[1])
         self._search = search_of(rules, shrink)
         self._proposals: Proposals | None = None
 
     def gains(self, partition: NestedPartition) -> Gains:
-        """The gain of the best split of every open group; the splits are remembered."""
+        """The gain of the best split of every open group; the splits are remembered.
+
+        ``partition`` is as fine as any before it, or finer.
+        """
         opened = open_groups(partition, self._rules.k)
+        self._lay_out(partition)
         self._proposals = self._propose(members_of(partition.labels, opened), chain_least(partition, self._rules))
         return Gains(opened, self._proposals.values.astype(np.float32))
 
@@ -77,6 +88,17 @@ class Proposer:
             members = larger_sides(members, flags, members.groups).only(going)
             flags = self._propose(members, least).flags
         return np.packbits(np.concatenate(pieces)).tobytes() if pieces else b""
+
+    def _lay_out(self, partition: NestedPartition) -> None:
+        """Rows by group, in the order they had, if rows that lie together were more than a bucket and are fewer now."""
+        points, order, _ = self._sorted
+        largest = int(partition.sizes.max()) * points.shape[1] * points.itemsize
+        if self._empty is None or self._together <= BUCKET_BYTES or largest > 0.75 * self._together:
+            return
+        by_group = np.argsort(partition.labels[order], kind="stable")
+        order = order[by_group]
+        self._sorted = Sorted(gathered(points, by_group, self._empty), order, inverse(order))
+        self._together = largest
 
     def _propose(self, members: Members, least: int) -> Proposals:
         flags = np.zeros(len(self._sorted.order), dtype=np.uint8)
@@ -106,10 +128,3 @@ def chunks(members: Members) -> list[slice]:
     edges = np.flatnonzero(np.diff(turn, prepend=-1))
     ends = np.append(edges, len(turn))[1:]
     return [slice(int(begin), int(end)) for begin, end in zip(edges, ends, strict=True)]
-
-
-def canonical_order(points: Points, private: NDArray[np.generic]) -> Labels:
-    """Positions of the rows in the order of their values, equal rows by their private number."""
-    if private.shape != (len(points),) or len(np.unique(private)) != len(points):
-        raise DataRefused(f"expected {len(points)} private numbers, all different")
-    return np.lexsort((private, *(points + 0.0).T[::-1]))

@@ -8,6 +8,9 @@ import numpy as np
 
 from federated_anon.arrays import Labels, Points
 from federated_anon.errors import DataRefused
+from federated_anon.som.parallel import slices
+
+CHUNK_ROWS = 1 << 14
 
 
 def require_points(table: Any, name: str = "X") -> Points:
@@ -21,7 +24,7 @@ def require_points(table: Any, name: str = "X") -> Points:
         raise DataRefused(f"{name} is empty: {array.shape[0]} records, {array.shape[1]} columns")
     wide = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
     points = np.ascontiguousarray(array, dtype=wide)
-    if not np.isfinite(points).all():
+    if not all(np.isfinite(points[rows]).all() for rows in slices(len(points), CHUNK_ROWS)):
         raise DataRefused(f"{name} must be finite, but holds NaN or infinite values")
     return points
 
