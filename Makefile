@@ -26,7 +26,7 @@ test: lint
 	$(BIN)/python -m pytest
 
 test-faults: setup
-	$(BIN)/python -m pytest -m "faults or not faults" tests/test_faults.py -v
+	$(BIN)/python -m pytest -m "faults or not faults" tests/test_faults.py tests/test_memory.py -v
 
 bench: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]' || echo "some peers are missing: their rows are skipped"

@@ -33,7 +33,7 @@ class Scratch:
         if self.folder is None:
             return array
         batch = pa.record_batch([array], names=[""])
-        return self.keep_batches(batch.schema, iter([batch])).column(0).combine_chunks()
+        return self.keep_batches(batch.schema, iter([batch])).column(0).chunk(0)  # To combine would be to copy.
 
     def keep_batches(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.Table:
         """All batches as one table, of which one at a time is in memory if there is a folder."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 
+import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from federated_anon.sealed import layout, proposer
 from nodes.database import Query
 from nodes.holder import DataHolder
 from nodes.origin import Origin
@@ -46,6 +48,26 @@ def test_parts_and_scratch_files_change_nothing(tmp_path, study, parts):
     spooled = Origin(tmp_path / "parts", scratch=Scratch(tmp_path / "scratch"))
     assert released(tmp_path / "a", study, spooled).equals(released(tmp_path / "b", study))
     assert os.listdir(tmp_path / "scratch") == []
+
+
+def test_an_array_in_a_scratch_file_takes_no_memory(tmp_path):
+    array = pa.array(range(100_000))
+    before = pa.total_allocated_bytes()
+    kept = Scratch(tmp_path).keep(array)
+    assert pa.total_allocated_bytes() - before < 10_000
+    assert kept.equals(array)
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_rows_that_are_moved_about_in_scratch_files_change_nothing(tmp_path, monkeypatch, threads):
+    study = make_study(holders=NAMES, exposure="sealed")
+    expected = released(tmp_path / "b", study)
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    for module in (layout, proposer):
+        monkeypatch.setattr(module, "BUCKET_BYTES", 500)
+    make_settings(tmp_path / "c", "north", *make_table(ROWS, 0, "north"), NAMES)
+    spooled = Origin(tmp_path / "c" / "north" / "data.parquet", scratch=Scratch(tmp_path / "scratch"))
+    assert released(tmp_path / "a", study, spooled).equals(expected)
 
 
 def test_a_holder_may_keep_its_table_in_postgresql(tmp_path, study, monkeypatch):

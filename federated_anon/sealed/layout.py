@@ -30,7 +30,8 @@ def canonical_order(points: Points, private: NDArray[np.generic]) -> Labels:
     n = len(points)
     if private.shape != (n,) or len(np.unique(private)) != n:
         raise DataRefused(f"expected {n} private numbers, all different")
-    rank, tied = np.zeros(n, dtype=np.int64), np.arange(n)
+    rank: Labels = np.zeros(n, dtype=np.int64)
+    tied: Labels = np.arange(n)
     for column in range(points.shape[1]):
         if len(tied) == 0:
             break

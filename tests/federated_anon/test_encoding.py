@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federated_anon.columns import Column, Kind, Role
-from federated_anon.encoding import Encoding, squared_loss
+from federated_anon.encoding import Encoding, group_loss, squared_loss
 from federated_anon.errors import DataRefused
 
 LEVELS = ("low", "mid", "high")
@@ -183,3 +183,11 @@ def test_what_cannot_be_encoded_is_refused():
         Encoding.fit(table.slice(0, 0), [quasi("x", Kind.CATEGORY)])
     with pytest.raises(DataRefused, match="1001 records need as many"):
         squared_loss(Encoding.fit(table.slice(5, 5), [quasi("x", Kind.CATEGORY)]), table, table.slice(1))
+
+
+def test_the_loss_of_groups_is_that_of_their_rows():
+    table = pa.table({"n": [1.0, 2.0, None, 4.0], "c": ["a", "b", "b", None]})
+    encoding = Encoding.fit(table, [quasi("n", Kind.NUMBER), quasi("c", Kind.CATEGORY)])
+    few, groups = pa.table({"n": [1.5, None], "c": ["b", "a"]}), np.array([0, 1, 1, 0])
+    assert group_loss(encoding, table, few, groups) == squared_loss(encoding, table, few.take(groups))
+    assert group_loss(Encoding((), ()), table, few, groups) == ()
