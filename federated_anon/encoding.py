@@ -30,7 +30,7 @@ from federated_anon.errors import DataRefused
 from federated_anon.quantities import Quantities, quantities
 from federated_anon.tally import is_present, plain, ranked
 
-CHUNK_ROWS = 1 << 16
+CHUNK_ROWS = 1 << 14
 
 
 class _Part(Protocol):
@@ -72,12 +72,13 @@ class Encoding:
 
         ``empty`` says where the points are kept; they are filled some rows at a time.
         """
-        points = empty((table.num_rows, self.width))
+        points, places = empty((table.num_rows, self.width)), self.slices
         for start in range(0, table.num_rows, CHUNK_ROWS):
             part = table.slice(start, CHUNK_ROWS)
+            rows = np.empty((part.num_rows, self.width))
             for column, dimensions in zip(self.columns, self.parts, strict=True):
-                rows = slice(start, start + part.num_rows)
-                points[rows, self.slices[column.name]] = dimensions.encode(column_of(part, column.name))
+                rows[:, places[column.name]] = dimensions.encode(column_of(part, column.name))
+            points[start : start + part.num_rows] = rows
         return points
 
 

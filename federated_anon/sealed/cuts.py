@@ -48,7 +48,8 @@ def split(points: Points, positions: Labels, search: Search, sides: Sides) -> fl
     Only the records that are searched are copied; of a large group all others are read where they lie.
     """
     step = 1 + (len(positions) - 1) // max(search.sample, 2 * search.waste_free * search.k)
-    rows, centre = centred(points, positions[::step])
+    centre = mean_of(points, positions[::step])
+    rows = centred(points, positions[::step], centre)
     order, size = best_cut(rows, step, search)
     if step == 1:
         sides[:] = 1
@@ -63,19 +64,23 @@ def split(points: Points, positions: Labels, search: Search, sides: Sides) -> fl
 
 
 @compiled
-def centred(points: Points, positions: Labels) -> tuple[Points, Points]:
-    """The records at some positions less their mean, and that mean."""
-    n, d = len(positions), points.shape[1]
-    rows, centre = np.empty((n, d)), np.zeros(d)
-    for record in range(n):
-        rows[record] = points[positions[record]]
-        for column in range(d):
-            centre[column] += rows[record, column]
-    centre /= n
-    for record in range(n):
-        for column in range(d):
-            rows[record, column] -= centre[column]
-    return rows, centre
+def mean_of(points: Points, positions: Labels) -> Points:
+    """The mean of the records at some positions, summed in their order."""
+    centre = np.zeros(points.shape[1])
+    for record in positions:
+        for column in range(len(centre)):
+            centre[column] += points[record, column]
+    return centre / len(positions)
+
+
+@compiled
+def centred(points: Points, positions: Labels, centre: Points) -> Points:
+    """The records at some positions less ``centre``."""
+    rows = np.empty((len(positions), len(centre)))
+    for record in range(len(positions)):
+        for column in range(len(centre)):
+            rows[record, column] = points[positions[record], column] - centre[column]
+    return rows
 
 
 @compiled

@@ -7,11 +7,13 @@ from numpy.typing import NDArray
 
 from federated_anon.arrays import Labels, Points, Weights
 from federated_anon.microaggregation.compiled import compiled
-from federated_anon.sealed.cuts import Sides, Sorted, centred, gain
+from federated_anon.sealed.cuts import Sides, Sorted, gain, mean_of
+from federated_anon.sealed.layout import Empty
 from federated_anon.sealed.members import Members
-from federated_anon.sealed.proposer import Proposals, Proposer
+from federated_anon.sealed.proposer import CHUNK, Proposals, Proposer
 from federated_anon.sealed.rules import SplitRules
 from federated_anon.som import BatchSOM, Grid
+from federated_anon.som.parallel import slices
 
 UNITS = 5.0
 """Units per square root of records: Vesanto & Alhoniemi (2000), IEEE Transactions on Neural Networks 11(3), 586-600."""
@@ -29,15 +31,19 @@ class MapProposer(Proposer):
     or too small for its units to say much, is split by its records. Gains are those of the records in either case.
     """
 
-    def __init__(self, points: Points, private: NDArray[np.generic], rules: SplitRules) -> None:
-        super().__init__(points, private, rules)
+    def __init__(
+        self, points: Points, private: NDArray[np.generic], rules: SplitRules, empty: Empty | None = None
+    ) -> None:
+        super().__init__(points, private, rules, empty)
         rows = self._sorted.points
         grid = grid_of(len(rows))
         found = BatchSOM(grid.rows, grid.cols, dtype="float64").fit(rows, np.random.default_rng(0))
         units = found.assign(rows)
         self._units = units[self._sorted.rank]
-        coded = np.ascontiguousarray(found.codebook_[units], dtype=float)
-        self._coded = Sorted(coded, self._sorted.order, self._sorted.rank)
+        coded = (empty or np.empty)((len(rows), rows.shape[1]))
+        for part in slices(len(rows), CHUNK):
+            coded[part] = found.codebook_[units[part]]
+        self._coded = Sorted(np.asarray(coded), self._sorted.order, self._sorted.rank)
 
     def _propose(self, members: Members, least: int) -> Proposals:
         if len(members.groups) == 0:
@@ -69,5 +75,5 @@ def gains_of(table: Sorted, records: Labels, starts: Labels, flags: Sides) -> We
         sides = np.empty(len(positions), np.uint8)
         for place in range(len(positions)):
             sides[place] = flags[table.order[positions[place]]]
-        gains[group] = gain(centred(table.points, positions, 1), sides)
+        gains[group] = gain(table.points, positions, mean_of(table.points, positions), sides)
     return gains
