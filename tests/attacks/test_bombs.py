@@ -163,6 +163,34 @@ def test_lengths_that_lie_are_refused(length):
     assert kept < 0.4 * len(honest) / 8
 
 
+def opened_by_arrow(content):
+    """Whether Arrow by itself hands out a table whose offsets lead outside its buffers."""
+    try:
+        table = pa.ipc.open_stream(content).read_all()
+    except (pa.ArrowException, OSError, ValueError, MemoryError):
+        return False
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid:
+        return True
+    except UnicodeDecodeError:  # A name of a column, overwritten: that much Arrow's Python side notices.
+        return False
+    return False
+
+
+def test_lengths_that_lie_unguarded_are_handed_out_by_arrow():
+    """Arrow checks the frame, not the content: whoever read such a table would read memory that is not its own."""
+    honest, handed = as_message(pa.array([[b"abc", b"defg"]], LIST)), 0
+    for length in (2**31 - 1, 2**40, 2**62, -1):
+        for place in range(8, len(honest) - 8, 8):
+            content = honest[:place] + struct.pack("<q", length) + honest[place + 8 :]
+            if opened_by_arrow(content):
+                handed += 1
+                with pytest.raises(MessageRefused):
+                    decode(content, p.REQUESTS)
+    assert handed >= 4
+
+
 def test_extension_types_are_not_built():
     """A field may name an extension whose class would read its own metadata; the schema must be the plain one."""
     field = pa.field("codes", LIST, nullable=False, metadata={"ARROW:extension:name": "arrow.py_extension_type"})

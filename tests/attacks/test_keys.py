@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import nodes.alignment
+import nodes.guard
 from federated_anon.attacks.keys import guessable_keys, recognised
 from federated_anon.columns import Kind, Role
 from federated_anon.crypto.agreement import agreement_key, derive, statement, study_key, unwrap, wrap
@@ -55,22 +56,34 @@ def test_a_dictionary_of_ids_without_the_key_and_with_it(tmp_path):
     assert recognised(sent, DICTIONARY, colluding) == PEOPLE
 
 
-def test_unkeyed_hashes_unguarded_fall_to_a_dictionary(tmp_path, monkeypatch):
-    def unkeyed(ids, key):
-        joined = b"".join(hashlib.sha256(one.encode()).digest()[:8] for one in ids)
-        return np.frombuffer(joined, dtype=">u8").astype(np.uint64) >> np.uint64(64 - PSEUDONYM_BITS)
+def unkeyed(ids, key):
+    """Pseudonyms as anybody could make them."""
+    joined = b"".join(hashlib.sha256(one.encode()).digest()[:8] for one in ids)
+    return np.frombuffer(joined, dtype=">u8").astype(np.uint64) >> np.uint64(64 - PSEUDONYM_BITS)
 
+
+def test_unkeyed_hashes_unguarded_fall_to_a_dictionary(tmp_path, monkeypatch):
     monkeypatch.setattr(nodes.alignment, "pseudonyms", unkeyed)
     _, holders = two_holders(tmp_path)
     sent = aligned_liars(STUDY, holders)["south"].pseudonyms
     assert np.isin(unpacked(sent, PSEUDONYM_BITS), unkeyed(DICTIONARY, b"")).sum() == PEOPLE
 
 
-def test_pseudonyms_of_two_studies_have_nothing_in_common(tmp_path):
-    _, holders = two_holders(tmp_path)
+def seen_in_both(folder):
+    """How many pseudonyms of one study the coordinator meets again in another."""
+    _, holders = two_holders(folder, most_studies=2)
     first = aligned_liars(STUDY, holders)["south"].pseudonyms
     second = aligned_liars(make_study(NAMES, 3, name="other"), holders)["south"].pseudonyms
-    assert not np.isin(unpacked(first, PSEUDONYM_BITS), unpacked(second, PSEUDONYM_BITS)).any()
+    return np.isin(unpacked(first, PSEUDONYM_BITS), unpacked(second, PSEUDONYM_BITS)).sum()
+
+
+def test_pseudonyms_of_two_studies_have_nothing_in_common(tmp_path):
+    assert seen_in_both(tmp_path) == 0
+
+
+def test_pseudonyms_of_two_studies_unguarded_are_joined(tmp_path, monkeypatch):
+    monkeypatch.setattr(nodes.alignment, "pseudonyms", unkeyed)
+    assert seen_in_both(tmp_path) == PEOPLE
 
 
 def middle_in(folder):
@@ -136,17 +149,29 @@ def test_a_wrapped_key_of_another_study_holder_or_leader_does_not_open():
             unwrap(*wrong)
 
 
-def test_a_request_of_one_study_is_refused_in_another(tmp_path):
-    holders = make_holders(tmp_path)
+def played_in_another(folder, apart_from=()):
+    """What becomes of one study's requests, ``apart_from`` some, in another led up to alignment; by step."""
+    holders = make_holders(folder, most_studies=2)
     tape = Tape(holders)
     Driver(STUDY, tape).run()
-    other = make_study(NAMES, 3, name="other")
-    liar = LyingCoordinator(holders["north"], other)
-    liar.ask(Step.ENROL, p.Enrol(other.text))
-    replayed = {step: liar.send(content) for who, step, content in tape.requests if who == "north"}
-    codes = {step: reply.code for step, reply in replayed.items()}
+    liar = aligned_liars(make_study(NAMES, 3, name="other"), holders)["north"]
+    return {
+        step: liar.send(content) for who, step, content in tape.requests if who == "north" and step not in apart_from
+    }
+
+
+def test_a_request_of_one_study_is_refused_in_another(tmp_path):
+    codes = {step: reply.code for step, reply in played_in_another(tmp_path).items()}
     assert codes.pop(Step.ENROL) == Code.REPLAYED
     assert set(codes.values()) == {Code.OTHER_STUDY}
+
+
+def test_requests_of_one_study_unguarded_are_answered_in_another(tmp_path, monkeypatch):
+    """A guard that looks neither at study nor at sequence: recorded groups are judged for l again, on other people."""
+    monkeypatch.setattr(nodes.guard.Guard, "open", lambda self, content: decode(content, p.REQUESTS))
+    replies = played_in_another(tmp_path, apart_from=(Step.ENROL, Step.SHARE, Step.ALIGN))
+    answered = {step for step, reply in replies.items() if not isinstance(reply, p.Refused)}
+    assert answered == {Step.CONSTRAIN}, "the rest is refused by what the holder remembers of its data and its steps"
 
 
 def linked_by_a_holder(folder, secret=None, **policy):
