@@ -101,6 +101,8 @@ class DataHolder:
         except Exception:
             log.exception("step failed")
             return self._guard.refuse(request, None)
+        finally:
+            self._settings.source.scratch.tidy()
 
     def refuse(self, error: FederatedAnonError) -> bytes:
         """A reply to something that never became a request, recorded like any other refusal."""

@@ -6,6 +6,7 @@ where arrays are kept.
 
 from __future__ import annotations
 
+import ctypes
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,6 +54,16 @@ class Scratch:
             return np.empty(shape, dtype=dtype)
         with self._file() as file:
             return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
+
+    def tidy(self) -> None:
+        """Give memory that is free back to the system, which needs it for pages of the files.
+
+        Allocators keep what was freed, for each thread that ever worked: beside a small limit that adds up.
+        """
+        if self.folder is not None:
+            pa.default_memory_pool().release_unused()
+            if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # Of glibc; others keep little.
+                trim(0)
 
     @contextmanager
     def _file(self) -> Iterator[IO[bytes]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
@@ -56,6 +57,20 @@ def test_an_array_in_a_scratch_file_takes_no_memory(tmp_path):
     kept = Scratch(tmp_path).keep(array)
     assert pa.total_allocated_bytes() - before < 10_000
     assert kept.equals(array)
+
+
+def test_memory_that_is_free_goes_back_to_the_system(tmp_path):
+    blocks = [bytes(50_000) for _ in range(4_000)]  # Small enough for the heap, which stays as high as its last block.
+    last, full = bytes(50_000), anonymous_bytes()
+    del blocks
+    Scratch(tmp_path).tidy()
+    assert anonymous_bytes() < full - 150_000_000
+    assert len(last) == 50_000
+
+
+def anonymous_bytes():
+    found = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssAnon"))
+    return int(found.split()[1]) * 1024
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
