@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import federated_anon.sealed.partition
+import nodes.holder
 from coordinator.audit import audited
 from coordinator.folder import write_run
 from federated_anon import simulate
@@ -125,42 +127,51 @@ def test_steps_of_the_other_exposure_are_refused(tmp_path):
     assert liar.ask(Step.PROPOSE, p.Propose(0, np.zeros(0, np.int32), ())) == refusal
 
 
+class Lie(Tape):
+    """Passes requests on, until at one step and round it lies to the first holder; keeps what it is told and stops."""
+
+    def __init__(self, holders, step, round_, lie):
+        super().__init__(holders)
+        self.moment, self.lie = (step, round_), lie
+
+    def ask(self, requests, timeout):
+        message = decode(requests["north"], p.REQUESTS) if "north" in requests else None
+        if message and (message.envelope.step, getattr(message.payload, "round", None)) == self.moment:
+            self.told = LyingCoordinator(self.holders["north"], STUDY).ask(self.moment[0], self.lie)
+            raise KeyboardInterrupt
+        return super().ask(requests, timeout)
+
+
+def told_to_a_liar(folder, step, round_, lie):
+    """What the first holder answers to ``lie`` in an otherwise honest sealed study."""
+    tape = Lie(make_holders(folder, **SEALED), step, round_, lie)
+    with pytest.raises(KeyboardInterrupt):
+        Driver(STUDY, tape).run()
+    return tape.told
+
+
+ACROSS = p.CheckGroups(0, (np.arange(60) % 12).astype(np.int32))
+PEELED = p.Propose(1, np.zeros(1, np.int32), (np.packbits(np.arange(60) == 5).tobytes(), b""))
+
+
 def test_a_lying_coordinator_gets_no_groups_across_the_agreed_ones(tmp_path):
     """At the first check it proposes other groups of the same size: refused, for that would be a second partition."""
+    assert told_to_a_liar(tmp_path, Step.CONSTRAIN, 0, ACROSS) == p.Refused(Code.SECOND_PARTITION)
 
-    class Crossing(Tape):
-        def ask(self, requests, timeout):
-            message = decode(requests["north"], p.REQUESTS) if "north" in requests else None
-            if message and message.envelope.step is Step.CONSTRAIN:
-                liar = LyingCoordinator(self.holders["north"], STUDY)
-                other = (np.arange(60) % 12).astype(np.int32)
-                self.verdict = liar.ask(Step.CONSTRAIN, p.CheckGroups(0, other))
-                raise KeyboardInterrupt
-            return super().ask(requests, timeout)
 
-    crossing = Crossing(make_holders(tmp_path, **SEALED))
-    with pytest.raises(KeyboardInterrupt):
-        Driver(STUDY, crossing).run()
-    assert crossing.verdict == p.Refused(Code.SECOND_PARTITION)
+def test_groups_across_the_agreed_ones_unguarded_are_judged(tmp_path, monkeypatch):
+    monkeypatch.setattr(nodes.holder, "require_agreed", lambda groups, partition: None)
+    assert len(told_to_a_liar(tmp_path, Step.CONSTRAIN, 0, ACROSS).heights) == 12
 
 
 def test_splits_that_leave_fewer_than_k_are_refused_by_the_other_holders(tmp_path):
-    class Peeling(Tape):
-        def ask(self, requests, timeout):
-            message = decode(requests["north"], p.REQUESTS) if "north" in requests else None
-            if message and message.envelope.step is Step.PROPOSE and message.payload.round == 1:
-                liar = LyingCoordinator(self.holders["north"], STUDY)
-                one = np.zeros(60, np.uint8)
-                one[5] = 1
-                forged = p.Propose(1, np.zeros(1, np.int32), (np.packbits(one).tobytes(), b""))
-                self.verdict = liar.ask(Step.PROPOSE, forged)
-                raise KeyboardInterrupt
-            return super().ask(requests, timeout)
+    assert told_to_a_liar(tmp_path, Step.PROPOSE, 1, PEELED) == p.Refused(Code.MALFORMED)
 
-    peeling = Peeling(make_holders(tmp_path, **SEALED))
-    with pytest.raises(KeyboardInterrupt):
-        Driver(STUDY, peeling).run()
-    assert peeling.verdict == p.Refused(Code.MALFORMED)
+
+def test_splits_that_leave_fewer_than_k_unguarded_are_answered(tmp_path, monkeypatch):
+    """One person is cut off from 59, and the holder tells its gain on those who are left."""
+    monkeypatch.setattr(federated_anon.sealed.partition, "require_both_sides", lambda members, flags, k: None)
+    assert len(told_to_a_liar(tmp_path, Step.PROPOSE, 1, PEELED).gains) == 1
 
 
 def test_a_second_sealed_study_on_the_same_data_is_refused(tmp_path):
