@@ -96,7 +96,7 @@ def sealed_facts(study: Study, splits: Splits, release: Release, merges: int) ->
     caveats = ("Sealed exposure: nobody learns more of a record than the final groups tell.",)
     nothing: dict[str, Mapping[str, Any]] = {name: {} for name in study.holders}
     linkage = indices_linkage([final.compact])
-    return Facts(route, merges, linkage, caveats, nothing, levels=splits.levels)
+    return Facts(route, merges, linkage, caveats, nothing, splits.judgements, splits.levels)
 
 
 def report_of(

@@ -29,6 +29,7 @@ from nodes.alignment import (
     unwrapped_key,
     wrapped_keys,
 )
+from nodes.averaging import AVERAGING, AveragingSteps
 from nodes.block import Block, Records, lifted_groups, plain_types, read_records, require_kept
 from nodes.comparison import Comparisons, Told, compared
 from nodes.enrolment import enrolment
@@ -53,7 +54,7 @@ SCALARS = 8
 
 OPEN_STEPS = frozenset({Step.MAP, Step.COLLABORATE, Step.SETTLE, Step.LABEL, Step.REFINE, Step.CODE, Step.CORRECT})
 RING_STEPS = frozenset({Step.BLIND, Step.TRACE})
-SEALED_STEPS = frozenset({Step.SEAT, Step.PROPOSE, Step.COMPARE, Step.SPLIT})
+SEALED_STEPS = frozenset({Step.SEAT, Step.PROPOSE, Step.COMPARE, Step.SPLIT}) | AVERAGING
 
 
 class DataHolder:
@@ -83,6 +84,7 @@ class DataHolder:
             Step.RELEASE: self._release,
             Step.EVALUATE: self._evaluate,
             Step.CLOSE: self._close,
+            **AveragingSteps(settings, self._recall, self._remember).steps,
             **SetSteps(settings, self._guard, self._recall, self._remember, self._common_rows).steps,
         }
 

@@ -49,6 +49,7 @@ def advanced(current: Sealing, request: Propose) -> Sealing:
     if request.round == 0:
         return Sealing(current.proposer, current.rules, current.partition, 0)
     partition = apply(current.partition, request.winners, request.bits, current.rules)
+    current.proposer.advance()
     return Sealing(current.proposer, current.rules, partition, request.round)
 
 

@@ -70,19 +70,20 @@ def tied_table(name: str) -> tuple[pa.Table, tuple[Column, ...]]:
     return table, (Column("id", Role.KEY, Kind.TEXT), *columns)
 
 
-def played(folder, tables) -> Tape:
+def played(folder, tables, proposer="directions") -> Tape:
     """A sealed study over these tables: all replies before the closing one, which carries times."""
     names = tuple(tables)
     holders = {n: DataHolder(make_settings(folder, n, *tables[n], names, **SEALED)) for n in names}
     tape = Tape(holders)
-    tape.outcome = Driver(make_study(names, k=4, exposure="sealed"), tape).run()
+    tape.outcome = Driver(make_study(names, k=4, exposure="sealed", sealed={"proposer": proposer}), tape).run()
     return tape
 
 
+@pytest.mark.parametrize("proposer", ["directions", "map"])
 @pytest.mark.parametrize("who", ["all holders alike", "one holder alone"])
-def test_transcripts_do_not_change_when_records_change_places_inside_final_groups(tmp_path, who):
+def test_transcripts_do_not_change_when_records_change_places_inside_final_groups(tmp_path, who, proposer):
     tables = {name: tied_table(name) for name in ("north", "south", "western")}
-    first = played(tmp_path / "first", tables)
+    first = played(tmp_path / "first", tables, proposer)
     groups, people = final_groups(first, tables)
     rng = np.random.default_rng(7)
     moved = np.arange(120)
@@ -94,7 +95,8 @@ def test_transcripts_do_not_change_when_records_change_places_inside_final_group
         name: (permuted(table, moved) if who.startswith("all") or name == "south" else table, columns)
         for name, (table, columns) in tables.items()
     }
-    second = played(tmp_path / "second", again)
+    second = played(tmp_path / "second", again, proposer)
+    assert (proposer == "map") == any(step is Step.ADOPT for _, step, _ in second.requests)
     for (name, before), (_, after) in zip(first.replies[:-3], second.replies[:-3], strict=True):
         assert before == after, name
     assert first.outcome.release.csv() == second.outcome.release.csv()

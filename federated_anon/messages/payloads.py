@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from federated_anon.messages import relayed, set_payloads
+from federated_anon.messages import averaged, relayed, set_payloads
 from federated_anon.messages.envelope import Step
 from federated_anon.messages.fields import Flags as Flags
 from federated_anon.messages.fields import Floats as Floats
@@ -322,6 +322,9 @@ REQUESTS: dict[Step, type[Any]] = {
     Step.PROPOSE: Propose,
     Step.COMPARE: relayed.Compare,
     Step.SPLIT: Split,
+    Step.AVERAGE: averaged.Average,
+    Step.CONSULT: averaged.Consult,
+    Step.ADOPT: averaged.Adopt,
     Step.CONSTRAIN: CheckGroups,
     Step.RELEASE: MakeRelease,
     Step.EVALUATE: Evaluate,
@@ -346,6 +349,9 @@ REPLIES: dict[Step, type[Any]] = {
     Step.PROPOSE: Proposed,
     Step.COMPARE: relayed.Compared,
     Step.SPLIT: Sides,
+    Step.AVERAGE: averaged.Averaged,
+    Step.CONSULT: Candidate,
+    Step.ADOPT: averaged.Adopted,
     Step.CONSTRAIN: GroupVerdict,
     Step.RELEASE: Block,
     Step.EVALUATE: Evaluated,

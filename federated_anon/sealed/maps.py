@@ -7,16 +7,14 @@ from numpy.typing import NDArray
 
 from federated_anon.arrays import Labels, Points, Weights
 from federated_anon.microaggregation.compiled import compiled
+from federated_anon.sealed.agreement import SealedMap, grid_of
 from federated_anon.sealed.cuts import Sides, Sorted, gain, mean_of
 from federated_anon.sealed.layout import Empty
 from federated_anon.sealed.members import Members
 from federated_anon.sealed.proposer import CHUNK, Proposals, Proposer
 from federated_anon.sealed.rules import SplitRules
-from federated_anon.som import BatchSOM, Grid
+from federated_anon.som import BatchSOM
 from federated_anon.som.parallel import slices
-
-UNITS = 5.0
-"""Units per square root of records: Vesanto & Alhoniemi (2000), IEEE Transactions on Neural Networks 11(3), 586-600."""
 
 LEAST = 8
 """Times k: groups below are split by their records, as few units have records there, and few of them."""
@@ -38,12 +36,29 @@ class MapProposer(Proposer):
         rows = self._sorted.points
         grid = grid_of(len(rows))
         found = BatchSOM(grid.rows, grid.cols, dtype="float64").fit(rows, np.random.default_rng(0))
-        units = found.assign(rows)
-        self._units = units[self._sorted.rank]
-        coded = (empty or np.empty)((len(rows), rows.shape[1]))
-        for part in slices(len(rows), CHUNK):
-            coded[part] = found.codebook_[units[part]]
-        self._coded = Sorted(np.asarray(coded), self._sorted.order, self._sorted.rank)
+        self.map = SealedMap(grid, found.codebook_, found.assign(rows))
+        coded = np.asarray((empty or np.empty)((len(rows), rows.shape[1])))
+        self._coded = Sorted(coded, self._sorted.order, self._sorted.rank)
+        self._used: SealedMap | None = None
+        self.advance()
+
+    @property
+    def points(self) -> Points:
+        """The records in canonical order."""
+        return self._sorted.points
+
+    def in_order(self, groups: Labels) -> Labels:
+        """What is said of each record, in canonical order."""
+        return np.asarray(groups[self._sorted.order])
+
+    def advance(self) -> None:
+        """The next level: split by ``map``, which may have changed; within a level the same question has one answer."""
+        if self._used is self.map:
+            return
+        self._used = self.map
+        self._units = self.map.units[self._sorted.rank]
+        for part in slices(len(self._units), CHUNK):
+            self._coded.points[part] = self.map.codebook[self.map.units[part]]
 
     def _propose(self, members: Members, least: int) -> Proposals:
         if len(members.groups) == 0:
@@ -58,12 +73,6 @@ class MapProposer(Proposer):
             self._split(table, part, flags)
             values[chosen] = gains_of(self._sorted, part.records, part.starts, flags)
         return Proposals(members, values, flags, least)
-
-
-def grid_of(records: int) -> Grid:
-    """A square map of about ``UNITS`` times the root of the records, at least 2 x 2."""
-    side = max(2, round(np.sqrt(UNITS * np.sqrt(records))))
-    return Grid(side, side)
 
 
 @compiled

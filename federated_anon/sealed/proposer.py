@@ -61,6 +61,9 @@ class Proposer:
         self._search = search_of(rules, shrink)
         self._proposals: Proposals | None = None
 
+    def advance(self) -> None:
+        """The next level begins; splits by records know nothing that could have changed."""
+
     def gains(self, partition: NestedPartition) -> Gains:
         """The gain of the best split of every open group; the splits are remembered.
 
