@@ -9,7 +9,7 @@ from federated_anon.arrays import Labels, Points, Weights
 from federated_anon.microaggregation.compiled import compiled
 from federated_anon.sealed.agreement import SealedMap, grid_of
 from federated_anon.sealed.cuts import Sides, Sorted, gain, mean_of
-from federated_anon.sealed.layout import Empty
+from federated_anon.sealed.layout import Empty, gathered
 from federated_anon.sealed.members import Members
 from federated_anon.sealed.proposer import CHUNK, Proposals, Proposer
 from federated_anon.sealed.rules import SplitRules
@@ -44,19 +44,21 @@ class MapProposer(Proposer):
 
     @property
     def points(self) -> Points:
-        """The records in canonical order."""
-        return self._sorted.points
+        """The records in canonical order, however they are laid out by now."""
+        if self._sorted.order is self._coded.order:
+            return self._sorted.points
+        return gathered(self._sorted.points, self._sorted.rank[self._coded.order], self._empty or np.empty)
 
     def in_order(self, groups: Labels) -> Labels:
         """What is said of each record, in canonical order."""
-        return np.asarray(groups[self._sorted.order])
+        return np.asarray(groups[self._coded.order])
 
     def advance(self) -> None:
         """The next level: split by ``map``, which may have changed; within a level the same question has one answer."""
         if self._used is self.map:
             return
         self._used = self.map
-        self._units = self.map.units[self._sorted.rank]
+        self._units = self.map.units[self._coded.rank]
         for part in slices(len(self._units), CHUNK):
             self._coded.points[part] = self.map.codebook[self.map.units[part]]
 
