@@ -21,6 +21,7 @@ from federated_anon.messages import Step, decode
 from federated_anon.messages import payloads as p
 from federated_anon.microaggregation import merge_small_units
 from federated_anon.microaggregation.units import dissolve
+from federated_anon.models import Prototypes
 from federated_anon.som import BatchSOM, Grid, assign_units
 from nodes.guard import Guard
 from nodes.identity import data_version
@@ -28,6 +29,8 @@ from tests.attacks.doors import NONE, aligned_liars, in_pseudonym_order, make_ho
 from tests.simulator import Driver, Tape, make_study
 
 PEOPLE, K = 60, 5
+AS_RELEASED = 1e-4
+"""Representatives are released to seven digits, so that a sum over a group is known to about as many."""
 
 
 def released_partitions(folder, wanted, *, same_study=False):
@@ -74,7 +77,7 @@ def test_partitions_unguarded_give_records_away(tmp_path, monkeypatch, count, kn
     found, values = known_from(sums)
     assert found.sum() >= known
     if known:
-        assert np.abs(values[found] - truth[found]).max() < 1e-9
+        assert np.abs(values[found] - truth[found]).max() < AS_RELEASED
 
 
 @pytest.mark.parametrize("same_study", [False, True])
@@ -149,7 +152,7 @@ def test_bridges_between_cells_and_groups_unguarded(tmp_path, monkeypatch):
     monkeypatch.setattr(nodes.veil, "_to_veil", lambda known, groups: np.zeros(int(groups.max()) + 1, dtype=bool))
     bridged, error, _ = whole_view(tmp_path)
     assert bridged.any()
-    assert error[bridged].max() < 1e-9
+    assert error[bridged].max() < AS_RELEASED
 
 
 def smallest_unit(folder):
@@ -245,7 +248,7 @@ def test_dissolving_keeps_units_on_their_place():
     dissolve(points, units, np.ascontiguousarray(som.codebook_, dtype=float), K)
     stayed = units == whole
     assert stayed.mean() > 0.2
-    found = nodes.training._judged(points, Grid(8, 8), som.codebook_, K)
+    found = nodes.training._judged(points, Grid(8, 8), Prototypes(som.codebook_), K)
     assert np.array_equal(found.units, units)
     gaps = points - som.codebook_[units]
     assert found.spread == pytest.approx(float((gaps**2).sum()))
