@@ -172,10 +172,18 @@ def evaluate_command(
     key: Annotated[str | None, typer.Option(metavar="NAME", help="Column of both: which row is whose.")] = None,
     aligned: Annotated[bool, typer.Option("--aligned", help="Row by row, RELEASE stands for ORIGINAL.")] = False,
     label: Annotated[str | None, typer.Option(metavar="NAME", help="Column that models learn.")] = None,
+    person: Annotated[str | None, typer.Option(metavar="NAME", help="Sets, long table: who.")] = None,
+    item: Annotated[str | None, typer.Option(metavar="NAME", help="Sets, long table: what.")] = None,
+    column: Annotated[str | None, typer.Option(metavar="NAME", help="Sets: the column of lists.")] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same figures.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """A release, measured."""
+    from federated_anon.setvalued.evaluation import is_set_folder
+
+    if is_set_folder(release):
+        evaluate_set_run(original, release, {"person": person, "item": item, "column": column}, seed, as_json)
+        return
     from federated_anon.deal import Roles
     from federated_anon.evaluation import evaluate
     from federated_anon.measuring import columns_of_run, declared_for, rows_by_key, shown
@@ -200,6 +208,19 @@ def evaluate_command(
     for title, header, lines in shown(found):
         console.screen().print(console.grid(title, header, lines, right=header[1:2]))
     console.say(*(f"Note: {note}" for note in found["notes"]))
+
+
+def evaluate_set_run(original: Path, run: Path, form: dict[str, str | None], seed: int, as_json: bool) -> None:
+    """A run on sets against its original; for the owner of the data."""
+    from federated_anon.setvalued.evaluation import evaluate_sets, told
+    from federated_anon.setvalued.formats import read_transactions
+
+    found = evaluate_sets(read_transactions(original, **form), run, seed)
+    if as_json:
+        console.print_json(found)
+        return
+    console.screen().print(console.pairs("What was lost, and what is at risk", told(found)))
+    console.say("For the owner of the data only: these figures are measured against the original.")
 
 
 def write_evaluation(file: Path, out: Path, options: dict[str, Any], label: str | None) -> None:

@@ -55,6 +55,17 @@ def test_original_figures_are_kept_apart(visits, room):
     assert set(manifest["publish"]) == {"disassociated.json", "report.html", "report.json", "reassociated.txt"}
 
 
+def test_a_run_is_evaluated_against_its_original(visits, room):
+    assert command("disassociate", visits, "--k", "3", "--m", "2", "--reassociate", "--out", room / "run").code == 0
+    answer = command("evaluate", visits, room / "run", "--json")
+    assert answer.code == 0, answer.err
+    found = json.loads(answer.out)
+    private = json.loads((room / "run" / "private" / "measures.json").read_text())
+    assert found["items_kept_percent"] == pytest.approx(100 * private["items_kept"])
+    assert "items kept" in command("evaluate", visits, room / "run").out
+    require_refusal(command("evaluate", room / "none.txt", room / "run"), 4, "none.txt")
+
+
 def original_supports(path: Path) -> dict[str, int]:
     lines = [set(line.split()) for line in path.read_text().splitlines()]
     return {name: sum(name in line for line in lines) for name in set().union(*lines)}

@@ -68,6 +68,30 @@ def evaluate_sets(original: Transactions, folder: Path, seed: int = 0) -> dict[s
     }
 
 
+def told(found: dict[str, Any]) -> dict[str, str]:
+    """The main figures in words."""
+    error, attack, pairs = found["relative_association_error"], found["reidentification"], found["pairs"]
+    distance = found["private"]["tree_edit_distance"]
+    kept = f"{found['alpha_visible']:.3f} visible, {found['alpha_expected']:.3f} expected"
+    return {
+        "people": str(found["people"]),
+        "items kept": f"{found['items_kept_percent']:.1f} %",
+        f"support kept, {TOP} top pairs": kept,
+        "relative association error": f"{error['expected']:.3f} expected, {error['reassociated']:.3f} as drawn",
+        **{f"pairs: {name.replace('_', ' ')}": _short(value) for name, value in pairs.items()},
+        **{
+            f"attack on the {name}: {key.replace('_', ' ')}": _short(value)
+            for name, one in attack.items()
+            for key, value in one.items()
+        },
+        "tree edit distance (private)": "not computed: too many records" if distance is None else str(distance),
+    }
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else 1.0
 
