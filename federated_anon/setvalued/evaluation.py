@@ -89,6 +89,8 @@ def told(found: dict[str, Any]) -> dict[str, str]:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{100 * value['value']:.1f} % ({100 * value['low']:.1f} to {100 * value['high']:.1f})"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
