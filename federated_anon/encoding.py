@@ -30,7 +30,8 @@ from federated_anon.errors import DataRefused
 from federated_anon.quantities import Quantities, quantities
 from federated_anon.tally import is_present, plain, ranked
 
-CHUNK_ROWS = 1 << 14
+CHUNK_BYTES = 1 << 27
+"""Bytes of points that are filled together: far more of each column than a system reads ahead of a page it needs."""
 
 
 class _Part(Protocol):
@@ -73,8 +74,9 @@ class Encoding:
         ``empty`` says where the points are kept; they are filled some rows at a time.
         """
         points, places = empty((table.num_rows, self.width)), self.slices
-        for start in range(0, table.num_rows, CHUNK_ROWS):
-            part = table.slice(start, CHUNK_ROWS)
+        size = max(1, CHUNK_BYTES // (8 * max(1, self.width)))
+        for start in range(0, table.num_rows, size):
+            part = table.slice(start, size)
             rows = np.empty((part.num_rows, self.width))
             for column, dimensions in zip(self.columns, self.parts, strict=True):
                 rows[:, places[column.name]] = dimensions.encode(column_of(part, column.name))
