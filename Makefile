@@ -23,7 +23,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-faults: setup
 	$(BIN)/python -m pytest -m "faults or not faults" tests/test_faults.py tests/test_memory.py -v

@@ -98,7 +98,7 @@ def test_declared_spelling_survives(tmp_path):
     ("content", "name", "words"),
     [
         (b"", "x.csv", "is empty"),
-        (gzip.compress(b""), "x.csv.gz", "no readable .csv file"),
+        (gzip.compress(b"", mtime=0), "x.csv.gz", "no readable .csv file"),
         (b"\n\n", "x.csv", "no readable .csv file"),
         (b"a,b\n", "x.csv", "has a header but no rows"),
         (b"a,b,a,c,b\n1,2,3,4,5\n", "x.csv", "columns of the same name: a, b"),
@@ -110,7 +110,7 @@ def test_declared_spelling_survives(tmp_path):
         (b'a,b\n1,"x\n2,y\n', "x.csv", "never closed"),
         (b"a;b\n1;2\n", "x.csv", "separated by ';'"),
         (b"a,b\n1,2\n", "x.csv.gz", "no readable .csv file"),
-        (gzip.compress(b"a,b\n1,2\n" * 100)[:-9], "x.csv.gz", "no readable .csv file"),
+        (gzip.compress(b"a,b\n1,2\n" * 100, mtime=0)[:-9], "x.csv.gz", "no readable .csv file"),
         (b"PAR1 nothing of the kind PAR1", "x.parquet", "no readable .parquet file"),
         (b"garbage", "x.parquet", "no readable .parquet file"),
         (b"ARROW1 nothing of the kind", "x.arrow", "no readable .arrow file"),

@@ -87,7 +87,7 @@ def test_finished_cells_are_kept_and_another_sweep_is_refused(file, tmp_path):
     assert again.missing() == list(sweep.cells()[1:])
     (tmp_path / "out" / "cells" / f"{first.name}.json").write_text("{half")
     assert again.missing() == list(sweep.cells())
-    with pytest.raises(SettingsRefused, match="another comparison"):
+    with pytest.raises(SettingsRefused, match="holds other results"):
         Store(tmp_path / "out", sweep_of(file, ks=(4,))).open()
     file.write_text(file.read_text().replace("label", "Label", 1))
     with pytest.raises(SettingsRefused, match="tables was"):
