@@ -198,7 +198,7 @@ def draft_study(place: Path, tables: Mapping[str, tuple[Path, pa.Table]], roles:
             partners = {other: identity.public.hex() for other, identity in identities.items() if other != holder}
             (folder / holder).mkdir(mode=0o700)
             identities[holder].save(folder / holder / "identity.key")
-            policy = {"smallest_k": k, "exposures": ["open"]}
+            policy = {"smallest_k": k, "exposures": ["sealed"]}
             content = holder_settings(holder, str(path.absolute()), (), partners, policy) | {"columns": columns}
             facts = {column: _fact(table[column]) for column in table.column_names}
             (folder / holder / "settings.toml").write_text(settings_text(content, facts))
@@ -271,7 +271,7 @@ def _study(name: str, holders: tuple[str, ...], k: int) -> dict[str, Any]:
         "name": name,
         "holders": list(holders),
         "method": "best",
-        "exposure": "open",
+        "exposure": "sealed",
         "seed": 0,
         "privacy": {"k": k},
         "deployment": {holder: {"settings": f"{holder}/settings.toml"} for holder in holders},

@@ -145,7 +145,7 @@ STUDY_FAULTS = {
     "wrong partner key": ("bank/settings.toml", 'clinic = "', 'clinic = "' + "0" * 64 + '"\nold = "', 5, "another key"),
     "nobody pinned": ("bank/settings.toml", "clinic = ", "somebody = ", 5, "pin the public key of: clinic"),
     "policy on k": ("bank/settings.toml", "smallest_k = 4", "smallest_k = 9", 5, "k is 4, smallest accepted is 9"),
-    "policy on exposure": ("bank/settings.toml", '"open"', '"sealed"', 5, "exposure 'open', accepted: sealed"),
+    "policy on exposure": ("bank/settings.toml", '"sealed"', '"open"', 5, "exposure 'sealed', accepted: open"),
     "policy on method": ("bank/settings.toml", "[policy]", '[policy]\nmethods = ["c-tca"]', 5, "method 'best'"),
     "no data": ("bank/settings.toml", "bank.csv", "gone.csv", 5, "gone.csv' does not exist"),
     "undeclared column": ("bank/settings.toml", "[columns.pay]", "[columns.wage]", 5, "columns without a role: pay"),
