@@ -196,9 +196,11 @@ def _ordered(before: _Numbers, after: _Numbers) -> ColumnDistance:
     origin = before.present.min()
     first, second = (np.subtract(one.present, origin, dtype=_exact(origin)).astype(float) for one in (before, after))
     moved = float(ot.wasserstein_1d(first, second, p=1))
-    if first.max() == 0:
+    reach = float(first.max())
+    if reach == 0:
         return ColumnDistance(moved, float(moved > 0), float(moved > 0), gone)
-    return ColumnDistance(moved, moved / float(np.ptp(first)), moved / float(first.std()), gone)
+    share = moved / reach  # The deviation is taken as a share of the range: squares of tiny numbers are 0.
+    return ColumnDistance(moved, share, share / float((first / reach).std()), gone)
 
 
 def _exact(origin: Any) -> Any:

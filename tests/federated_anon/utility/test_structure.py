@@ -23,6 +23,11 @@ def test_numbers_move_as_far_as_scipy_says(before, after):
     assert found.w1 == pytest.approx(wasserstein_distance(before, after), rel=1e-9, abs=1e-6)
 
 
+def test_tiny_numbers_have_a_deviation_too():
+    found = column_distance(pa.array([0.0, 2e-293]), pa.array([0.0]))
+    assert (found.by_range, found.by_std) == (0.5, 1.0)
+
+
 def test_a_hand_computed_column():
     found = column_distance(pa.array([0.0, 2.0, 4.0]), pa.array([1.0, 2.0, 3.0]))
     assert found.w1 == pytest.approx(2 / 3)
