@@ -52,6 +52,7 @@ def secure_environment(folder: Path, addresses) -> dict[str, str]:
         "RAY_TLS_SERVER_KEY": str(folder / "tls" / "node" / "node.key"),
         "RAY_TLS_CA_CERT": str(folder / "tls" / "authority.crt"),
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",  # Studies on clusters of their own set it to 0 in this process.
     }
 
 
